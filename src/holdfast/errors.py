@@ -1,0 +1,134 @@
+"""Every error Holdfast raises on purpose.
+
+HoldfastError
+├── ConfigurationError              a setting that is unknown, malformed or contradictory
+├── ProgramError                    a program that cannot become a job (graph, types, parallelism)
+│   └── NotPicklableError           a function that cannot travel to the executors
+├── MissingExtraError               an optional dependency that is not installed
+├── FunctionError                   a user's function raised; names operator, subtask, key and row
+├── StateError
+│   ├── StateAccessError            state used where it does not exist (no key, wrong stream)
+│   ├── StateDescriptorError        two descriptors of one name that do not agree
+│   ├── StateTypeError              a value that is not of its declared type
+│   ├── NullKeyError                a row whose key is None
+│   ├── StateMigrationError         restored state that the new type cannot read
+│   └── StoreVersionError           a local store that is missing or at another epoch
+├── EpochError                      an epoch that must not be accepted
+│   ├── IncompleteInputError        a message or a barrier is missing
+│   └── MixedExecutionError         two executions of one subtask were mixed
+├── CheckpointError                 a checkpoint that failed; carries a CheckpointFailureReason
+├── StorageError                    a file that cannot be written or read
+│   └── CorruptFileError            a file whose bytes are not the ones that were written
+├── RestoreError                    a snapshot that does not fit the program
+├── TransactionError                a sink transaction that is lost or cannot be committed
+├── JobLockedError                  another driver owns the job directory
+└── JobExecutionError               the job ended in FAILED; its cause is chained
+"""
+
+from __future__ import annotations
+
+
+class HoldfastError(Exception):
+    """Root of all errors that Holdfast raises on purpose."""
+
+
+class ConfigurationError(HoldfastError):
+    """A setting is unknown, malformed or contradicts another one."""
+
+
+class ProgramError(HoldfastError):
+    """The program cannot be turned into a job."""
+
+
+class NotPicklableError(ProgramError):
+    """A function cannot be sent to the executors."""
+
+
+class MissingExtraError(HoldfastError):
+    """An optional dependency is needed and not installed."""
+
+    def __init__(self, package: str, extra: str, purpose: str) -> None:
+        super().__init__(
+            f"{purpose} needs the package '{package}', which is not installed. "
+            f"Install it with: pip install 'holdfast[{extra}]'"
+        )
+
+
+class FunctionError(HoldfastError):
+    """A user's function raised. The original exception is the cause."""
+
+
+class StateError(HoldfastError):
+    """Something about state is wrong."""
+
+
+class StateAccessError(StateError):
+    """State was used where it does not exist."""
+
+
+class StateDescriptorError(StateError):
+    """Two descriptors share a name and do not agree."""
+
+
+class StateTypeError(StateError):
+    """A value does not have the declared type of its state."""
+
+
+class NullKeyError(StateError):
+    """A key selector returned None."""
+
+
+class StateMigrationError(StateError):
+    """Restored state cannot be read with the type that the program declares."""
+
+
+class StoreVersionError(StateError):
+    """A local store is missing, or not at the epoch that the coordinator accepted."""
+
+
+class EpochError(HoldfastError):
+    """An epoch cannot be accepted; the job goes back to its last checkpoint."""
+
+
+class IncompleteInputError(EpochError):
+    """A subtask did not receive everything its upstream sent."""
+
+
+class MixedExecutionError(EpochError):
+    """Consumers of one subtask read two different executions of it."""
+
+
+class CheckpointError(HoldfastError):
+    """A checkpoint failed. ``reason`` is a member of CheckpointFailureReason."""
+
+    def __init__(self, message: str, reason: object = None) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+class StorageError(HoldfastError):
+    """A file could not be written, read or listed."""
+
+
+class CorruptFileError(StorageError):
+    """A stored file does not hold the bytes that were written. ``path`` names it."""
+
+    def __init__(self, path: str, message: str) -> None:
+        super().__init__(f"{path}: {message}")
+        self.path = path
+
+
+class RestoreError(HoldfastError):
+    """A snapshot does not fit the program that wants to start from it."""
+
+
+class TransactionError(HoldfastError):
+    """A sink transaction is lost, or its commit failed."""
+
+
+class JobLockedError(HoldfastError):
+    """Another driver owns the job directory."""
+
+
+class JobExecutionError(HoldfastError):
+    """The job ended in FAILED. The cause is chained."""

@@ -1,0 +1,55 @@
+"""Rows on their way through a chain, a batch at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+
+#: Turns the columns of an Arrow batch into Python rows.
+RowReader = Callable[[pa.RecordBatch], list[Any]]
+
+
+class Batch:
+    """Rows with what travels beside them. Python rows are made from Arrow on first use, once.
+
+    ``timestamps[i]`` is the event time of row i in milliseconds. ``watermarks[i]`` is the watermark in force when row i
+    arrives, so that whether a row is late depends neither on batches nor on epochs. ``keys`` are the rows' keys
+    behind a ``key_by``. Each of the three is None when the stream has none.
+    """
+
+    __slots__ = ("_reader", "_values", "arrow", "keys", "timestamps", "watermarks")
+
+    def __init__(
+        self,
+        values: list[Any] | None,
+        timestamps: list[int] | None = None,
+        watermarks: list[int] | None = None,
+        keys: list[Any] | None = None,
+        arrow: pa.RecordBatch | None = None,
+        reader: RowReader | None = None,
+    ) -> None:
+        self._values = values
+        self._reader = reader
+        self.arrow = arrow
+        self.timestamps = timestamps
+        self.watermarks = watermarks
+        self.keys = keys
+
+    @classmethod
+    def of_arrow(cls, arrow: pa.RecordBatch, reader: RowReader) -> Batch:
+        return cls(None, arrow=arrow, reader=reader)
+
+    @property
+    def values(self) -> list[Any]:
+        if self._values is None:
+            assert self._reader is not None and self.arrow is not None
+            self._values = self._reader(self.arrow)
+        return self._values
+
+    def __len__(self) -> int:
+        if self._values is not None:
+            return len(self._values)
+        assert self.arrow is not None
+        return int(self.arrow.num_rows)

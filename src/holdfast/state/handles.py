@@ -1,0 +1,138 @@
+"""What tasks, coordinator and stored metadata say to each other about snapshots. Plain values, msgspec-encodable."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Any
+
+import msgspec
+
+
+class DistributionMode(str, Enum):
+    """How a list of operator state spreads over subtasks at a restore."""
+
+    SPLIT_DISTRIBUTE = "SPLIT_DISTRIBUTE"
+    UNION = "UNION"
+    BROADCAST = "BROADCAST"
+
+
+class SnapshotKind(str, Enum):
+    """FULL stands alone; DELTA is applied on top of the files before it."""
+
+    FULL = "FULL"
+    DELTA = "DELTA"
+
+
+class FileHandle(msgspec.Struct, frozen=True):
+    """A stored file, or its bytes when they are few: then ``inline`` holds them and ``path`` is empty.
+
+    ``path`` is relative to the job's checkpoint directory (relocatable snapshots: to the snapshot's own folder).
+    """
+
+    path: str
+    size: int
+    checksum: str  # xxh3_128 of the whole content, hex
+    inline: bytes | None = None
+
+
+class KeyedFile(msgspec.Struct, frozen=True):
+    """One file of keyed state, sorted by stored key and indexed by key group (see state/keyed_file.py)."""
+
+    handle: FileHandle
+    kind: SnapshotKind
+    first_key_group: int
+    last_key_group: int
+    entries: int
+    checkpoint_id: int  # the checkpoint that wrote it
+
+
+class StateMeta(msgspec.Struct, frozen=True):
+    """A registered keyed state: its name, its id inside stored keys, its kind and its serializers' snapshots."""
+
+    name: str
+    state_id: int
+    kind: str  # value | list | map | reducing | aggregating | timers
+    serializers: dict[str, Any]  # role (key, namespace, value, map_key) -> serializer snapshot
+    ttl: bool = False
+
+
+class KeyedSnapshot(msgspec.Struct, frozen=True):
+    """Keyed state of one (operator, subtask): files in order of application."""
+
+    first_key_group: int
+    last_key_group: int
+    files: tuple[KeyedFile, ...]
+    states: tuple[StateMeta, ...]
+    key_serializer: dict[str, Any]
+    backend: str
+
+
+class ListStateSnapshot(msgspec.Struct, frozen=True):
+    """One named operator state: elements as encoded bytes (BROADCAST: key and value alternate)."""
+
+    name: str
+    mode: DistributionMode
+    serializers: dict[str, Any]
+    elements: tuple[bytes, ...]
+
+
+class SubtaskSnapshot(msgspec.Struct, frozen=True):
+    """All that one (operator, subtask) acknowledges for a checkpoint."""
+
+    operator_id: str
+    subtask: int
+    keyed: KeyedSnapshot | None = None
+    #: encoded tuple[ListStateSnapshot, ...]; inline when small, a file otherwise
+    operator_state: FileHandle | None = None
+    #: sink transactions that are pre-committed and not yet committed, as the sink encoded them
+    transactions: tuple[bytes, ...] = ()
+    #: timings and sizes for the statistics
+    sync_millis: int = 0
+    async_millis: int = 0
+    bytes_written: int = 0
+
+
+class OperatorRecord(msgspec.Struct, frozen=True):
+    """One operator inside a checkpoint's metadata."""
+
+    operator_id: str
+    uid: str | None
+    name: str
+    parallelism: int
+    max_parallelism: int
+    subtasks: tuple[SubtaskSnapshot, ...]
+
+
+class CheckpointMetadata(msgspec.Struct, frozen=True):
+    """The content of a ``_metadata`` file."""
+
+    checkpoint_id: int
+    checkpoint_type: str  # CHECKPOINT | SAVEPOINT | SYNC_SAVEPOINT
+    job_id: str
+    job_name: str
+    attempt: int
+    epoch: int
+    trigger_timestamp: int
+    completion_timestamp: int
+    key_hash: str  # the name of the key hash function; another one at restore is an error
+    operators: tuple[OperatorRecord, ...]
+    properties: dict[str, Any] = {}
+
+
+class CheckpointRequest(msgspec.Struct, frozen=True):
+    """What the barrier of a checkpoint asks of every subtask.
+
+    ``base_epoch`` is the epoch of the newest checkpoint that was completed when this one was triggered: a delta holds what changed
+    after it. None, or an (operator, subtask) listed in ``full``, asks for a full image.
+    """
+
+    checkpoint_id: int
+    checkpoint_type: str
+    timestamp: int
+    attempt: int
+    epoch: int
+    base_epoch: int | None = None
+    full: frozenset[tuple[str, int]] = frozenset()
+
+    def base_epoch_for(self, operator_id: str, subtask: int) -> int | None:
+        return None if (operator_id, subtask) in self.full else self.base_epoch

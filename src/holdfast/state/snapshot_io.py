@@ -1,0 +1,30 @@
+"""How tasks write snapshot bytes and read them back. The coordinator decides where; see checkpoint/storage."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+from holdfast.state.handles import FileHandle
+
+
+class SnapshotWriter(ABC):
+    """Writes the files of one checkpoint for one subtask. Picklable; used in tasks."""
+
+    @abstractmethod
+    def write(self, name: str, data: bytes, shared: bool = False) -> FileHandle:
+        """Store durably and give the handle. ``name`` is unique for operator, subtask and execution; ``shared`` files may be used by later checkpoints.
+
+        Few bytes come back inline. Too many for the storage raise CheckpointError.
+        """
+
+
+class SnapshotReader(ABC):
+    """Reads the files of a completed snapshot. Picklable; used in tasks."""
+
+    @abstractmethod
+    def read(self, handle: FileHandle) -> bytes:
+        """The whole file, verified against its checksum; CorruptFileError otherwise."""
+
+    @abstractmethod
+    def read_range(self, handle: FileHandle, offset: int, length: int) -> bytes:
+        """A part of the file, not verified: the caller checks its own block checksum. A short read is a CorruptFileError."""

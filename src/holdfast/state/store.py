@@ -1,0 +1,121 @@
+"""The contract of a local store: the bytes of one (operator, subtask), versioned by epoch.
+
+A backend is a kind of store. Everything above it (states, caches, timers, serializers) is shared, so that
+a backend is small: open at a stamp, read, write, commit under the next stamp, step back once, tell what changed.
+
+Stored key = key group (2 bytes, big endian), state id (2 bytes, big endian), then what the state puts there.
+Key groups are below 0x8000; keys that begin with LOCAL_PREFIX are derived data (the timer index): they are
+versioned like all others and never leave the host.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+LOCAL_PREFIX = b"\xff\xff"
+
+
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """The version of a store: the epoch it holds and the nonce of the execution that committed it."""
+
+    epoch: int
+    nonce: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedKeys:
+    """What epochs after a given one changed, in order of application: ranges that were deleted, then keys.
+
+    ``keys`` are sorted and unique, each to be read for its present value (absent: a tombstone).
+    """
+
+    ranges: tuple[tuple[bytes, bytes], ...]
+    keys: list[bytes]
+
+
+class LocalStore(ABC):
+    """One store on the host's disk, opened by one task at a time.
+
+    Life of a task: ``begin(base)`` -> reads and writes -> ``commit(stamp)`` or ``rollback()``. A process that dies
+    in between leaves the store at ``base``. ``begin`` on a store that was committed past ``base`` by an execution that
+    nobody accepted steps back to ``base`` (one epoch at least); it raises ``StoreVersionError`` where it cannot.
+    The object may be kept open by a worker between tasks; other processes of the host may open the same
+    directory meanwhile, so everything cached outside of a transaction is checked against ``stamp``.
+    """
+
+    @abstractmethod
+    def stamp(self) -> Stamp | None:
+        """The stamp the store is at now; None when it was never loaded."""
+
+    @abstractmethod
+    def load(self, entries: Iterable[Sequence[tuple[bytes, bytes | None]]], stamp: Stamp) -> None:
+        """Replace the whole content, in batches (None deletes), and commit it as ``stamp`` with no change marks."""
+
+    @abstractmethod
+    def begin(self, base: Stamp) -> None:
+        """Start the transaction of epoch ``base.epoch + 1``."""
+
+    @abstractmethod
+    def get(self, key: bytes) -> bytes | None: ...
+
+    @abstractmethod
+    def get_many(self, keys: Sequence[bytes]) -> list[bytes | None]: ...
+
+    @abstractmethod
+    def write(self, entries: Sequence[tuple[bytes, bytes | None]]) -> None:
+        """Put or, where the value is None, delete. Keys within one call are unique."""
+
+    @abstractmethod
+    def delete_range(self, start: bytes, end: bytes) -> None:
+        """Delete all keys in [start, end)."""
+
+    @abstractmethod
+    def scan(self, start: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:
+        """Entries of [start, end) in key order. Writing while a scan is open is allowed behind its position only."""
+
+    @abstractmethod
+    def last_key(self, start: bytes, end: bytes) -> bytes | None:
+        """The greatest key in [start, end)."""
+
+    @abstractmethod
+    def commit(self, stamp: Stamp) -> None:
+        """Make the transaction the store's content, with an undo to its base and its change marks."""
+
+    @abstractmethod
+    def rollback(self) -> None:
+        """Drop the transaction. Allowed when none is open."""
+
+    @abstractmethod
+    def changes_since(self, epoch: int) -> ChangedKeys | None:
+        """What epochs later than ``epoch`` changed, the running one included; None when marks do not reach back so far."""
+
+    @abstractmethod
+    def forget_changes(self, epoch: int) -> None:
+        """Change marks of epochs up to ``epoch`` are in a completed checkpoint and no longer needed."""
+
+    @abstractmethod
+    def close(self) -> None: ...
+
+
+class StateBackend(ABC):
+    """A kind of store, found by name through the entry point group ``holdfast.state_backends``.
+
+    An entry point names a callable that takes the backend's options (a mapping of configuration keys) and gives one of these.
+    Instances are picklable: they travel to the executors.
+    """
+
+    name: str
+    #: Entries that the live-object cache keeps between epochs; None is no limit.
+    cache_limit: int | None
+
+    @abstractmethod
+    def open(self, directory: Path) -> LocalStore:
+        """Open or create the store of ``directory``, which is this store's alone."""
+
+    def options(self) -> dict[str, Any]:
+        return {}
