@@ -1,0 +1,105 @@
+"""How stored state is assigned to subtasks at a restore. Pure functions of what the old subtasks wrote.
+
+Operator state is spread by the mode of each state (see DistributionMode); keyed state follows its key groups. Only a restore
+redistributes: between epochs nothing moves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+
+import msgspec
+
+from holdfast.state.handles import DistributionMode, KeyedSnapshot, ListStateSnapshot
+from holdfast.state.keygroups import KeyGroupRange, check_parallelism
+
+OperatorState = tuple[ListStateSnapshot, ...]
+
+
+def redistribute(old: Sequence[OperatorState], parallelism: int) -> list[OperatorState]:
+    """What each of ``parallelism`` new subtasks gets of the operator states that ``old`` subtasks wrote, in subtask order.
+
+    - SPLIT_DISTRIBUTE: unchanged under the same parallelism; otherwise contiguous shares whose sizes differ by one at most. The states
+      are taken in the order of their names, and odd elements go on where those of the state before ended, so that no
+      subtask collects the odd elements of all states.
+    - UNION: everybody gets all elements, in subtask order.
+    - BROADCAST: unchanged under the same parallelism if all subtasks wrote it; otherwise the copies are dealt in turn.
+    A state that has nothing for a subtask is absent there; one whose elements were written with different types is there
+    once for each.
+    """
+    check_parallelism(parallelism)
+    result: list[list[ListStateSnapshot]] = [[] for _ in range(parallelism)]
+    same_parallelism = len(old) == parallelism
+    first_odd = 0
+    for written in _by_name(old, DistributionMode.SPLIT_DISTRIBUTE):
+        if same_parallelism:
+            _keep(result, written)
+        else:
+            first_odd = _split(result, _elements(written), first_odd)
+    for written in _by_name(old, DistributionMode.UNION):
+        union = list(_snapshots(_elements(written)))
+        for states in result:
+            states.extend(union)
+    for written in _by_name(old, DistributionMode.BROADCAST):
+        if same_parallelism and len(written) == parallelism:
+            _keep(result, written)
+        else:
+            for subtask, states in enumerate(result):
+                states.append(written[subtask % len(written)][1])
+    return [tuple(states) for states in result]
+
+
+def assign_keyed(old: Sequence[KeyedSnapshot], new_range: KeyGroupRange) -> list[KeyedSnapshot]:
+    """The snapshots that hold key groups of ``new_range``, in their order. The reader of each cuts it to that range."""
+    return [
+        snapshot
+        for snapshot in old
+        if KeyGroupRange(snapshot.first_key_group, snapshot.last_key_group).intersects(new_range)
+    ]
+
+
+#: the snapshots of one state, each with the subtask that wrote it
+_Written = list[tuple[int, ListStateSnapshot]]
+#: an element with the snapshot it comes from
+_Element = tuple[bytes, ListStateSnapshot]
+
+
+def _by_name(old: Sequence[OperatorState], mode: DistributionMode) -> list[_Written]:
+    """The states of ``mode`` in the order of their names: a fixed order, the same at every restore."""
+    states: dict[str, _Written] = {}
+    for subtask, snapshots in enumerate(old):
+        for snapshot in snapshots:
+            if snapshot.mode == mode:
+                states.setdefault(snapshot.name, []).append((subtask, snapshot))
+    return [states[name] for name in sorted(states)]
+
+
+def _keep(result: list[list[ListStateSnapshot]], written: _Written) -> None:
+    for subtask, snapshot in written:
+        result[subtask].append(snapshot)
+
+
+def _split(result: list[list[ListStateSnapshot]], elements: list[_Element], first_odd: int) -> int:
+    """Deal out contiguous shares, beginning at subtask ``first_odd``; gives the subtask at which the next state begins."""
+    base, odd = divmod(len(elements), len(result))
+    position = 0
+    for step in range(len(result)):
+        size = base + (1 if step < odd else 0)
+        result[(first_odd + step) % len(result)].extend(_snapshots(elements[position : position + size]))
+        position += size
+    return (first_odd + odd) % len(result)
+
+
+def _elements(written: _Written) -> list[_Element]:
+    return [(element, snapshot) for _, snapshot in written for element in snapshot.elements]
+
+
+def _snapshots(elements: list[_Element]) -> Iterator[ListStateSnapshot]:
+    """One snapshot for each run of elements that were written with the same types.
+
+    Subtasks differ in them when only some have asked for the state since its type changed.
+    """
+    for _, run in groupby(elements, key=lambda element: element[1].serializers):
+        items = list(run)
+        yield msgspec.structs.replace(items[0][1], elements=tuple(data for data, _ in items))
