@@ -116,6 +116,10 @@ class CorruptFileError(StorageError):
     def __init__(self, path: str, message: str) -> None:
         super().__init__(f"{path}: {message}")
         self.path = path
+        self._message = message
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.path, self._message)
 
 
 class RestoreError(HoldfastError):
