@@ -9,8 +9,8 @@ That is a JSON file::
 
 ``when`` lists facts that must be equal; facts it does not name do not matter. ``hit`` (1 by default) says which
 matching hit counts, over all processes together. A trigger acts at most once over all processes: its hits are numbered
-by files ``<id>.<n>`` that are created exclusively in ``directory``, and the process that creates the one of the wanted number
-acts. That file holds process id and facts: it proves that the point was reached.
+by files ``<id>.<n>`` that are created exclusively in ``directory``, and the process that creates the one of the wanted
+number acts. That file holds process id and facts: it proves that the point was reached.
 
 Actions:
 
