@@ -6,6 +6,7 @@ HoldfastError
 │   └── NotPicklableError           a function that cannot travel to the executors
 ├── MissingExtraError               an optional dependency that is not installed
 ├── FunctionError                   a user's function raised; names operator, subtask, key and row
+├── RowTypeError                    a row that is not of its stream's declared type
 ├── StateError
 │   ├── StateAccessError            state used where it does not exist (no key, wrong stream)
 │   ├── StateDescriptorError        two descriptors of one name that do not agree
@@ -56,6 +57,10 @@ class MissingExtraError(HoldfastError):
 
 class FunctionError(HoldfastError):
     """A user's function raised. The original exception is the cause."""
+
+
+class RowTypeError(HoldfastError):
+    """A row does not have the declared type of its stream."""
 
 
 class StateError(HoldfastError):

@@ -1,0 +1,3 @@
+"""Holdfast: Apache Flink's state model for PySpark."""
+
+__version__ = "0.1.0"

@@ -1,0 +1,88 @@
+"""Rows to Arrow record batches and back.
+
+A type with fields is one column per field; any other type is one column ``value``. Readers and writers are made once
+per type and work on whole columns, because every row of every exchange passes through them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from holdfast.errors import RowTypeError
+from holdfast.types.arrow_read import column_reader, records_from_columns
+from holdfast.types.arrow_write import column_writer, columns_from_records
+from holdfast.types.information import FieldsTypeInfo, TypeInformation
+
+RowReader = Callable[[pa.RecordBatch], list[Any]]
+RowWriter = Callable[[Sequence[Any]], pa.RecordBatch]
+
+_BAD_VALUE = (pa.ArrowException, ValueError, TypeError, OverflowError, AttributeError)
+
+
+def schema_of(type_info: TypeInformation) -> pa.Schema:
+    """The columns of a batch of rows of this type."""
+    if isinstance(type_info, FieldsTypeInfo):
+        return pa.schema(list(type_info.arrow_type()))
+    return pa.schema([("value", type_info.arrow_type())])
+
+
+def row_reader(type_info: TypeInformation) -> RowReader:
+    """Python rows of a batch. Columns are taken by position, and cast where theirs is a close type (another zone)."""
+    expected = schema_of(type_info).types
+    if not isinstance(type_info, FieldsTypeInfo):
+        read_values = column_reader(type_info)
+        return lambda batch: read_values(_as_type(batch.column(0), expected[0]))
+    readers = list(zip([column_reader(field_type) for field_type in type_info.field_types], expected, strict=True))
+    make_records = records_from_columns(type_info)
+
+    def read(batch: pa.RecordBatch) -> list[Any]:
+        columns = zip(readers, batch.columns, strict=True)
+        return make_records([read_column(_as_type(column, wanted)) for (read_column, wanted), column in columns])
+
+    return read
+
+
+def row_writer(type_info: TypeInformation) -> RowWriter:
+    """A batch of Python rows. Raises RowTypeError, naming the first row that is not of the declared type."""
+    schema = schema_of(type_info)
+    if isinstance(type_info, FieldsTypeInfo):
+        split = columns_from_records(type_info)
+        writers = [column_writer(field_type) for field_type in type_info.field_types]
+    else:
+        split = lambda rows: [rows]  # noqa: E731
+        writers = [column_writer(type_info)]
+
+    def write(rows: Sequence[Any]) -> pa.RecordBatch:
+        columns = split(rows)
+        arrays = [write_column(column) for write_column, column in zip(writers, columns, strict=True)]
+        return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+    def write_checked(rows: Sequence[Any]) -> pa.RecordBatch:
+        try:
+            return write(rows)
+        except _BAD_VALUE as error:
+            raise _first_bad_row(rows, type_info, write) from error
+
+    return write_checked
+
+
+def _first_bad_row(rows: Sequence[Any], type_info: TypeInformation, write: RowWriter) -> RowTypeError:
+    for position, row in enumerate(rows):
+        try:
+            write([row])
+        except _BAD_VALUE as error:
+            return RowTypeError(
+                f"Row {position} of a batch, {row!r}, is not of the declared type {type_info.describe()}: {error}. "
+                f"Return rows of that type, or declare another output type"
+            )
+    return RowTypeError(
+        f"The {len(rows)} rows of a batch do not fit one Arrow batch of the declared type {type_info.describe()}, "
+        f"though each row alone does; make the batches or the rows smaller"
+    )
+
+
+def _as_type(array: pa.Array, wanted: pa.DataType) -> pa.Array:
+    return array if array.type == wanted else array.cast(wanted)

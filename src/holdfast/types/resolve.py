@@ -1,0 +1,120 @@
+"""From whatever a program calls a type to type information."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import types
+import typing
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+from holdfast.errors import ProgramError
+from holdfast.types.ddl import parse_ddl
+from holdfast.types.instant import Instant
+from holdfast.types.typeinfo import DataclassTypeInfo, TypeInformation, Types
+
+_PYTHON_TYPES: dict[Any, TypeInformation] = {
+    int: Types.LONG(),
+    float: Types.DOUBLE(),
+    str: Types.STRING(),
+    bytes: Types.BYTES(),
+    bool: Types.BOOLEAN(),
+    datetime.date: Types.SQL_DATE(),
+    datetime.time: Types.SQL_TIME(),
+    datetime.datetime: Types.SQL_TIMESTAMP(),
+    decimal.Decimal: Types.BIG_DEC(),
+    Instant: Types.INSTANT(),
+    Any: Types.PICKLED_BYTE_ARRAY(),
+    object: Types.PICKLED_BYTE_ARRAY(),
+}
+
+
+def resolve(type_like: Any) -> TypeInformation:
+    """The type information of a Types value, DDL text, Spark DataType, Python type or dataclass; of None: pickled."""
+    return _resolve(type_like, ())
+
+
+def _resolve(type_like: Any, inside: tuple[type, ...]) -> TypeInformation:
+    if type_like is None:
+        return Types.PICKLED_BYTE_ARRAY()
+    if isinstance(type_like, TypeInformation):
+        return type_like
+    if isinstance(type_like, str):
+        return parse_ddl(type_like)
+    if _is_spark_type(type_like):
+        return _from_spark(type_like.jsonValue())
+    if isinstance(type_like, type) and is_dataclass(type_like):
+        return _from_dataclass(type_like, inside)
+    origin = typing.get_origin(type_like)
+    if origin is not None:
+        return _from_generic(type_like, origin, inside)
+    try:
+        return _PYTHON_TYPES[type_like]
+    except (KeyError, TypeError):
+        raise _unknown(type_like) from None
+
+
+def _from_generic(type_like: Any, origin: Any, inside: tuple[type, ...]) -> TypeInformation:
+    arguments = typing.get_args(type_like)
+    if origin is typing.Annotated:
+        declared = [extra for extra in arguments[1:] if isinstance(extra, (TypeInformation, str))]
+        return _resolve(declared[0] if declared else arguments[0], inside)
+    if origin in (typing.Union, types.UnionType):
+        present = [argument for argument in arguments if argument is not type(None)]
+        if len(present) == 1:
+            return _resolve(present[0], inside)
+    if origin is list and len(arguments) == 1:
+        return Types.LIST(_resolve(arguments[0], inside))
+    if origin is dict and len(arguments) == 2:
+        return Types.MAP(_resolve(arguments[0], inside), _resolve(arguments[1], inside))
+    if origin is tuple and arguments and arguments[-1] is not Ellipsis:
+        return Types.TUPLE([_resolve(argument, inside) for argument in arguments])
+    raise _unknown(type_like)
+
+
+def _from_dataclass(cls: type, inside: tuple[type, ...]) -> TypeInformation:
+    if cls in inside:
+        raise ProgramError(
+            f"The dataclass {cls.__qualname__} contains itself; declare that field as typing.Any to pickle it"
+        )
+    try:
+        hints = typing.get_type_hints(cls, include_extras=True)
+    except NameError as error:
+        raise ProgramError(
+            f"The field types of the dataclass {cls.__qualname__} cannot be evaluated ({error}); "
+            f"define it and its field types at the top level of a module"
+        ) from error
+    # Fields that the constructor does not take are derived from the others, so they are not stored.
+    names = tuple(entry.name for entry in fields(cls) if entry.init)
+    field_types = tuple(_resolve(hints[name], (*inside, cls)) for name in names)
+    return DataclassTypeInfo(field_types, names, class_name=f"{cls.__module__}:{cls.__qualname__}", cls=cls)
+
+
+def _is_spark_type(value: Any) -> bool:
+    """Spark's DataType, told by its methods: this package does not import pyspark."""
+    methods = ("simpleString", "jsonValue")
+    return not isinstance(value, type) and all(callable(getattr(value, name, None)) for name in methods)
+
+
+def _from_spark(described: Any) -> TypeInformation:
+    """From the JSON value of a Spark type, whose field names need no quoting."""
+    if isinstance(described, str):
+        return parse_ddl(described)
+    kind = described["type"]
+    if kind == "array":
+        return Types.LIST(_from_spark(described["elementType"]))
+    if kind == "map":
+        return Types.MAP(_from_spark(described["keyType"]), _from_spark(described["valueType"]))
+    if kind == "struct":
+        entries = described["fields"]
+        return Types.ROW_NAMED([entry["name"] for entry in entries], [_from_spark(entry["type"]) for entry in entries])
+    raise ProgramError(f"Spark's type {described!r} has no counterpart here; cast the column to another type first")
+
+
+def _unknown(type_like: Any) -> ProgramError:
+    return ProgramError(
+        f"{type_like!r} is not a type that Holdfast knows. Use Types.*, a Spark DDL text such as 'a INT, b STRING', "
+        f"a Spark DataType, int, float, str, bytes, bool, date, time, datetime, Decimal, list[T], dict[K, V], "
+        f"tuple[A, B], a dataclass, or None to pickle"
+    )
