@@ -44,7 +44,7 @@ def _resolve(type_like: Any, inside: tuple[type, ...]) -> TypeInformation:
         return parse_ddl(type_like)
     if _is_spark_type(type_like):
         return _from_spark(type_like.jsonValue())
-    if isinstance(type_like, type) and is_dataclass(type_like):
+    if isinstance(type_like, type) and is_dataclass(type_like) and type_like not in _PYTHON_TYPES:
         return _from_dataclass(type_like, inside)
     origin = typing.get_origin(type_like)
     if origin is not None:
