@@ -44,6 +44,9 @@ class TwoPhaseCommitSink(ABC):
     def bind_type(self, type_info: Any) -> None:
         """Told the stream's type once, on the driver, before the sink travels."""
 
+    def bind_parallelism(self, parallelism: int) -> None:
+        """Told how many subtasks it has, on the driver, before the sink travels."""
+
     @abstractmethod
     def begin(self, name: TransactionName) -> Any:
         """A transaction object that lives in the task for the rest of the epoch."""

@@ -1,0 +1,214 @@
+"""How rows become the bytes of a file."""
+
+from __future__ import annotations
+
+import dataclasses
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any, BinaryIO
+
+import msgspec
+import pyarrow as pa
+import pyarrow.csv as pc
+import pyarrow.parquet as pq
+from pyarrow import types as kinds
+
+from holdfast.connectors.encoder import Encoder
+from holdfast.errors import ProgramError
+from holdfast.runtime.batch import Batch
+from holdfast.types.arrow import row_writer, schema_of
+from holdfast.types.information import TypeInformation
+from holdfast.types.row import Row
+from holdfast.types.typeinfo import Types
+
+#: A Parquet row group ends at the first of both.
+_ROW_GROUP_ROWS = 1 << 17
+_ROW_GROUP_BYTES = 32 << 20
+
+
+class RowFileWriter(ABC):
+    """Writes one file; the stream is opened and closed by its owner."""
+
+    @abstractmethod
+    def write(self, batch: Batch) -> None: ...
+
+    def finish(self) -> None:  # noqa: B027
+        """Write what is buffered, and the end of the format."""
+
+
+class SinkFormat(ABC):
+    """The picklable description of a format."""
+
+    extension: str
+
+    def check(self, type_info: TypeInformation) -> None:  # noqa: B027
+        """ProgramError, on the driver, for a type that cannot be written."""
+
+    @abstractmethod
+    def open(self, stream: BinaryIO, type_info: TypeInformation) -> RowFileWriter: ...
+
+
+class LineSinkFormat(SinkFormat):
+    extension = ".txt"
+
+    def __init__(self, encoder: Encoder) -> None:
+        self._encoder = encoder
+
+    def open(self, stream: BinaryIO, type_info: TypeInformation) -> RowFileWriter:
+        return _LineWriter(stream, self._encoder)
+
+
+class _LineWriter(RowFileWriter):
+    def __init__(self, stream: BinaryIO, encoder: Encoder) -> None:
+        self._stream = stream
+        self._encoder = encoder
+
+    def write(self, batch: Batch) -> None:
+        lines = [f"{self._encoder.encode(value)}\n" for value in batch.values]
+        self._stream.write("".join(lines).encode(self._encoder.charset_name))
+
+
+class JsonSinkFormat(SinkFormat):
+    """One object per line, its members are the columns of the type. Rows without a declared type: dicts, dataclasses
+    and named rows as they are, tuples as f0, f1, ..., any other value as ``value``."""
+
+    extension = ".json"
+
+    def open(self, stream: BinaryIO, type_info: TypeInformation) -> RowFileWriter:
+        return _JsonWriter(stream, type_info)
+
+
+class _JsonWriter(RowFileWriter):
+    def __init__(self, stream: BinaryIO, type_info: TypeInformation) -> None:
+        self._stream = stream
+        self._columns = None if is_undeclared(type_info) else _Columns(type_info)
+        self._encoder = msgspec.json.Encoder(enc_hook=str)
+
+    def write(self, batch: Batch) -> None:
+        if self._columns is None:
+            records = [_as_object(value) for value in batch.values]
+        else:
+            records = _with_nanoseconds_as_text(self._columns.of(batch)).to_pylist(maps_as_pydicts="strict")
+        self._stream.write(self._encoder.encode_lines(records))
+
+
+class CsvSinkFormat(SinkFormat):
+    extension = ".csv"
+
+    def __init__(self, header: bool, delimiter: str) -> None:
+        self._header = header
+        self._delimiter = delimiter
+
+    def check(self, type_info: TypeInformation) -> None:
+        _check_declared(type_info, "CSV")
+        for field in schema_of(type_info):
+            if kinds.is_nested(field.type):
+                raise ProgramError(
+                    f"Column {field.name!r} is {field.type}, and a CSV field holds one value. "
+                    "Map the stream to rows of simple types, or use FileSink.json or FileSink.parquet."
+                )
+
+    def open(self, stream: BinaryIO, type_info: TypeInformation) -> RowFileWriter:
+        return _CsvWriter(stream, _Columns(type_info), self._header, self._delimiter)
+
+
+class _CsvWriter(RowFileWriter):
+    def __init__(self, stream: BinaryIO, columns: _Columns, header: bool, delimiter: str) -> None:
+        self._stream = stream
+        self._columns = columns
+        self._header = header
+        self._delimiter = delimiter
+
+    def write(self, batch: Batch) -> None:
+        buffer = pa.BufferOutputStream()
+        options = pc.WriteOptions(include_header=self._header, delimiter=self._delimiter)
+        pc.write_csv(self._columns.of(batch), buffer, options)
+        self._stream.write(buffer.getvalue().to_pybytes())
+        self._header = False
+
+
+class ParquetSinkFormat(SinkFormat):
+    extension = ".parquet"
+
+    def __init__(self, compression: str) -> None:
+        self._compression = compression
+
+    def check(self, type_info: TypeInformation) -> None:
+        _check_declared(type_info, "Parquet")
+
+    def open(self, stream: BinaryIO, type_info: TypeInformation) -> RowFileWriter:
+        return _ParquetWriter(stream, _Columns(type_info), self._compression)
+
+
+class _ParquetWriter(RowFileWriter):
+    """Collects batches, because every call of the writer makes a row group."""
+
+    def __init__(self, stream: BinaryIO, columns: _Columns, compression: str) -> None:
+        self._columns = columns
+        self._writer = pq.ParquetWriter(stream, columns.schema, compression=compression)
+        self._buffered: list[pa.RecordBatch] = []
+        self._rows = 0
+        self._bytes = 0
+
+    def write(self, batch: Batch) -> None:
+        arrow = self._columns.of(batch)
+        self._buffered.append(arrow)
+        self._rows += arrow.num_rows
+        self._bytes += arrow.nbytes
+        if self._rows >= _ROW_GROUP_ROWS or self._bytes >= _ROW_GROUP_BYTES:
+            self._write_row_group()
+
+    def finish(self) -> None:
+        self._write_row_group()
+        self._writer.close()
+
+    def _write_row_group(self) -> None:
+        if self._buffered:
+            self._writer.write_table(pa.Table.from_batches(self._buffered), row_group_size=self._rows)
+            self._buffered, self._rows, self._bytes = [], 0, 0
+
+
+class _Columns:
+    """The columns of batches of one type: those a batch has already, else made from its rows."""
+
+    def __init__(self, type_info: TypeInformation) -> None:
+        self.schema = schema_of(type_info)
+        self._write = row_writer(type_info)
+
+    def of(self, batch: Batch) -> pa.RecordBatch:
+        if batch.arrow is not None and batch.arrow.schema.equals(self.schema):
+            return batch.arrow
+        return self._write(batch.values)
+
+
+def is_undeclared(type_info: TypeInformation) -> bool:
+    return type_info == Types.PICKLED_BYTE_ARRAY()
+
+
+def _check_declared(type_info: TypeInformation, name: str) -> None:
+    if is_undeclared(type_info):
+        raise ProgramError(
+            f"The rows of a stream that goes to a {name} file need a declared type, whose fields are its columns. "
+            "Give the operator before the sink an output_type, for instance 'user STRING, amount BIGINT'."
+        )
+
+
+def _as_object(value: Any) -> Any:
+    if isinstance(value, Mapping) or (dataclasses.is_dataclass(value) and not isinstance(value, type)):
+        return value
+    if isinstance(value, Row):
+        with suppress(TypeError):  # raised by a row without names
+            return value.as_dict(recursive=True)
+    if isinstance(value, (tuple, Row)):
+        return {f"f{position}": field for position, field in enumerate(value)}
+    return {"value": value}
+
+
+def _with_nanoseconds_as_text(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Python's datetime has no nanoseconds."""
+    columns = [
+        column.cast(pa.string()) if column.type in (pa.timestamp("ns"), pa.timestamp("ns", "UTC")) else column
+        for column in batch.columns
+    ]
+    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)

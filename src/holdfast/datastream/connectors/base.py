@@ -1,0 +1,8 @@
+"""What sources and sinks have in common."""
+
+from __future__ import annotations
+
+from holdfast.runtime.sink import TwoPhaseCommitSink as Sink
+from holdfast.runtime.source import Source
+
+__all__ = ["Sink", "Source"]
