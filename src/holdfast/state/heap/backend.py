@@ -1,0 +1,28 @@
+"""The heap backend: state in the worker's memory, for state that is small beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from holdfast.state.heap.store import HeapStore
+from holdfast.state.store import StateBackend
+
+
+@dataclass(frozen=True)
+class HeapBackend(StateBackend):
+    """State in memory, logged on the host. It has no options, and its live objects stay between epochs."""
+
+    name = "heap"
+    cache_limit = None
+
+    @classmethod
+    def from_options(cls, options: Mapping[str, Any]) -> HeapBackend:
+        """The entry point."""
+        del options
+        return cls()
+
+    def open(self, directory: Path) -> HeapStore:
+        return HeapStore(directory)

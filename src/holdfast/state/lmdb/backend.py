@@ -1,0 +1,36 @@
+"""The default backend: one LMDB environment per (operator, subtask) on the host's disk."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from holdfast.state.lmdb.options import LmdbOptions
+from holdfast.state.lmdb.store import LmdbStore
+from holdfast.state.store import StateBackend
+
+
+@dataclass(frozen=True)
+class LmdbBackend(StateBackend):
+    """State on the executor's disk, through the page cache. Changes of an epoch become visible in one commit."""
+
+    settings: LmdbOptions = field(default_factory=LmdbOptions)
+
+    name = "lmdb"
+
+    @classmethod
+    def from_options(cls, options: Mapping[str, Any]) -> LmdbBackend:
+        """The entry point."""
+        return cls(LmdbOptions.from_mapping(options))
+
+    @property
+    def cache_limit(self) -> int | None:  # type: ignore[override]
+        return self.settings.cache_limit
+
+    def open(self, directory: Path) -> LmdbStore:
+        return LmdbStore(directory, self.settings)
+
+    def options(self) -> dict[str, Any]:
+        return dict(self.settings.as_mapping())

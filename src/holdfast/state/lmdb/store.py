@@ -1,0 +1,313 @@
+"""A local store in one LMDB environment. See state/store.py for the contract."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import Any
+from weakref import ref
+
+import lmdb
+
+from holdfast.errors import StateError
+from holdfast.state.epoch_log import (
+    RANGE_THRESHOLD,
+    RECORDS_FLOOR_BYTES,
+    changed_keys,
+    check_next,
+    decode_record,
+    decode_stamp,
+    encode_record,
+    encode_stamp,
+    wrong_version,
+)
+from holdfast.state.lmdb import environments, long_keys
+from holdfast.state.lmdb.epochs import EpochTable
+from holdfast.state.lmdb.long_keys import GROUP, LONG, Entry
+from holdfast.state.lmdb.options import PREFIX, LmdbOptions
+from holdfast.state.store import ChangedKeys, LocalStore, Stamp
+
+_STAMP = b"stamp"
+#: Rows that a scan reads at a time; between two reads the store may be written behind them.
+_SCAN_ROWS = 512
+_ABSENT = object()
+
+
+class LmdbStore(LocalStore):
+    """One write transaction from ``begin`` to ``commit``; LMDB's writer lock keeps other processes out meanwhile.
+
+    ``epochs`` holds one record per epoch with the values *before* it: the undo and the change marks at once.
+    Values read in a transaction are remembered until the next write, which needs them for that record.
+    """
+
+    def __init__(self, directory: Path, options: LmdbOptions) -> None:
+        self._directory = directory
+        self._options = options
+        self._env: environments.Environment | None = environments.acquire(directory, options.map_size)
+        self._txn: Any = None
+        self._base: Stamp | None = None
+        self._before: dict[bytes, bytes | None] = {}
+        self._ranges: list[tuple[bytes, bytes]] = []
+        self._seen: dict[bytes, bytes | None] = {}
+
+    # Versions
+
+    def stamp(self) -> Stamp | None:
+        with self._reading() as txn:
+            return self._stored_stamp(txn)
+
+    def load(self, entries: Iterable[Sequence[tuple[bytes, bytes | None]]], stamp: Stamp) -> None:
+        with self._explained():
+            txn = self._start()
+            try:
+                for database in (self._open.data, self._open.epochs):
+                    txn.drop(database, delete=False)
+                for batch in entries:
+                    self._apply(batch)
+                txn.put(_STAMP, encode_stamp(stamp), db=self._open.meta)
+                txn.commit()
+            except BaseException:
+                txn.abort()
+                raise
+            finally:
+                self._forget_transaction()
+
+    def begin(self, base: Stamp) -> None:
+        with self._explained():
+            txn = self._start()
+            try:
+                found = self._stored_stamp(txn)
+                if found != base:
+                    self._step_back(txn, found, base)
+            except BaseException:
+                self.rollback()
+                raise
+        self._base = base
+
+    def commit(self, stamp: Stamp) -> None:
+        txn, base = self._writing, self._base
+        if base is None:
+            raise StateError(f"The store {self._directory} has no transaction to commit; call begin first.")
+        check_next(base, stamp, self._directory)
+        with self._explained():
+            table = EpochTable(txn, self._open.epochs)
+            table.put(stamp.epoch, encode_record(base, stamp, self._ranges, self._before))
+            table.trim(max(RECORDS_FLOOR_BYTES, table.size_of(self._open.data)))
+            txn.put(_STAMP, encode_stamp(stamp), db=self._open.meta)
+            txn.commit()
+        self._forget_transaction()
+
+    def rollback(self) -> None:
+        if self._txn is not None:
+            self._txn.abort()
+        self._forget_transaction()
+
+    def changes_since(self, epoch: int) -> ChangedKeys | None:
+        with self._reading() as txn:
+            stamp = self._stored_stamp(txn)
+            if stamp is None or epoch > stamp.epoch:
+                return None
+            table = EpochTable(txn, self._open.epochs)
+            oldest = table.oldest()
+            reach = stamp.epoch if oldest is None else oldest - 1
+            if epoch < reach:
+                return None
+            records = [decode_record(data) for data in table.newer_than(epoch)]
+        ranges = [one for record in records for one in record.ranges] + self._ranges
+        return changed_keys(ranges, [*(record.keys for record in records), self._before])
+
+    def forget_changes(self, epoch: int) -> None:
+        if self._txn is not None:
+            EpochTable(self._txn, self._open.epochs).drop_until(epoch)
+            return
+        with self._open.handle.begin(write=True) as txn:
+            EpochTable(txn, self._open.epochs).drop_until(epoch)
+
+    def close(self) -> None:
+        if self._env is None:
+            return
+        self.rollback()
+        environments.release(self._env)
+        self._env = None
+
+    # Entries
+
+    def get(self, key: bytes) -> bytes | None:
+        if len(key) >= LONG:
+            return self.get_many([key])[0]
+        value: bytes | None = self._writing.get(key)
+        self._seen[key] = value
+        return value
+
+    def get_many(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        found = self._read(keys)
+        self._seen.update(found)
+        return list(map(found.__getitem__, keys))
+
+    def write(self, entries: Sequence[tuple[bytes, bytes | None]]) -> None:
+        before, seen = self._before, self._seen
+        fresh = [key for key, _ in entries if key not in before]
+        previous = self._read([key for key in fresh if key not in seen])
+        if len(previous) < len(fresh):
+            previous.update((key, seen[key]) for key in fresh if key in seen)
+        changes = [entry for entry in entries if previous.get(entry[0], _ABSENT) != entry[1]]
+        with self._explained():
+            self._apply(changes)
+        before.update((key, previous[key]) for key, _ in changes if key in previous)
+        seen.clear()
+
+    def delete_range(self, start: bytes, end: bytes) -> None:
+        count = 0
+        delete = self._writing.delete
+        for key, value in self.scan(start, end):
+            self._before.setdefault(key, value)
+            delete(long_keys.stored_key(key))
+            count += 1
+        if count >= RANGE_THRESHOLD:
+            self._ranges.append((start, end))
+        self._seen.clear()
+
+    def scan(self, start: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:
+        seek: bytes | None = start[:GROUP]
+        while seek is not None:
+            rows = self._rows(seek)
+            seek = rows[-1][0] + b"\0" if len(rows) >= _SCAN_ROWS else None
+            for entry in long_keys.in_key_order(rows):
+                if entry[0] >= end:
+                    return
+                if entry[0] >= start:
+                    yield entry
+
+    def last_key(self, start: bytes, end: bytes) -> bytes | None:
+        cursor = self._writing.cursor()
+        # Keys of the group of a long ``end`` may be below it although their digests are not.
+        seek = end if len(end) <= GROUP else end[:GROUP] + b"\xff" * (LONG - GROUP + 1)
+        more = cursor.prev() if cursor.set_range(seek) else cursor.last()
+        while more:
+            group = cursor.key()[:GROUP]
+            rows: list[Entry] = []
+            while more and cursor.key()[:GROUP] == group:
+                rows.append(cursor.item())
+                more = cursor.prev()
+            keys = [key for key, _ in long_keys.in_key_order(rows[::-1]) if start <= key < end]
+            if keys or group < start[:GROUP]:
+                return keys[-1] if keys else None
+        return None
+
+    # Inside
+
+    @property
+    def _open(self) -> environments.Environment:
+        if self._env is None:
+            raise StateError(f"The store {self._directory} is closed.")
+        return self._env
+
+    @property
+    def _writing(self) -> Any:
+        if self._txn is None:
+            raise StateError(f"The store {self._directory} has no transaction; call begin first.")
+        return self._txn
+
+    def _start(self) -> Any:
+        """Wait for the writer lock and start the transaction."""
+        environment = self._open
+        self.rollback()
+        if environment.writer is not None and environment.writer() is not None:
+            raise StateError(f"The store {self._directory} already has a transaction in this process; end it first.")
+        self._txn = environment.handle.begin(write=True, db=environment.data)
+        environment.writer = ref(self)
+        return self._txn
+
+    def _forget_transaction(self) -> None:
+        if self._txn is not None and self._env is not None:
+            self._env.writer = None
+        self._txn = self._base = None
+        self._before = {}
+        self._ranges = []
+        self._seen = {}
+
+    @contextmanager
+    def _reading(self) -> Iterator[Any]:
+        """The running transaction, or a short one of its own."""
+        if self._txn is not None:
+            yield self._txn
+            return
+        with self._open.handle.begin() as txn:
+            yield txn
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        try:
+            yield
+        except lmdb.MapFullError as error:
+            raise StateError(
+                f"The store {self._directory} needs more than its map size of {self._options.map_size} bytes. "
+                f"Raise '{PREFIX}map-size', or the parallelism of the operator."
+            ) from error
+        except lmdb.Error as error:
+            raise StateError(
+                f"The store {self._directory} cannot be written: {error}. Check the space left on its disk."
+            ) from error
+
+    def _stored_stamp(self, txn: Any) -> Stamp | None:
+        data = txn.get(_STAMP, db=self._open.meta)
+        return None if data is None else decode_stamp(data)
+
+    def _step_back(self, txn: Any, found: Stamp | None, base: Stamp) -> None:
+        """Undo epochs, newest first, until the store is at ``base``."""
+        table = EpochTable(txn, self._open.epochs)
+        current = found
+        while current is not None and current.epoch > base.epoch:
+            data = table.get(current.epoch)
+            if data is None:
+                raise wrong_version(self._directory, found, base, f"no undo of epoch {current.epoch} is left")
+            record = decode_record(data)
+            self._apply(list(zip(record.keys, record.values, strict=True)))
+            table.drop(current.epoch)
+            current = record.base
+        if current != base:
+            stepped = current is not None and current != found
+            reason = f"its epoch {current.epoch} is of execution {current.nonce}" if stepped and current else ""
+            raise wrong_version(self._directory, found, base, reason)
+        txn.put(_STAMP, encode_stamp(base), db=self._open.meta)
+
+    def _read(self, keys: Sequence[bytes]) -> dict[bytes, bytes | None]:
+        """The present values of ``keys``."""
+        values: dict[bytes, bytes | None] = dict.fromkeys(keys)
+        if not long_keys.has_long(keys):
+            values.update(self._writing.cursor().getmulti(sorted(keys)))
+            return values
+        for key in keys:
+            raw = self._writing.get(long_keys.stored_key(key))
+            values[key] = None if raw is None else long_keys.value_of(key, raw)
+        return values
+
+    def _apply(self, entries: Sequence[tuple[bytes, bytes | None]]) -> None:
+        """Put and delete without a record."""
+        ordered = sorted(entries)
+        puts: list[Any] = [entry for entry in ordered if entry[1] is not None]
+        if long_keys.has_long([key for key, _ in ordered]):
+            puts = [long_keys.pack(key, value) for key, value in puts]
+        if puts:
+            self._writing.cursor().putmulti(puts)
+        if len(puts) < len(ordered):
+            for key, value in ordered:
+                if value is None:
+                    self._writing.delete(long_keys.stored_key(key))
+
+    def _rows(self, seek: bytes) -> list[Entry]:
+        """Stored rows from ``seek`` on, some hundred, never half a group of long keys."""
+        cursor = self._writing.cursor()
+        if not cursor.set_range(seek):
+            return []
+        following = cursor.iternext()
+        rows: list[Entry] = list(islice(following, _SCAN_ROWS))
+        if len(rows) == _SCAN_ROWS and len(rows[-1][0]) >= GROUP:
+            group = rows[-1][0][:GROUP]
+            for row in following:
+                if row[0][:GROUP] != group:
+                    break
+                rows.append(row)
+        return rows
