@@ -43,8 +43,8 @@ def test_ranges_are_flinks(max_parallelism: int, ranges: list[tuple[int, int]]) 
 
 @pytest.mark.parametrize(
     ("parallelism", "expected"),
-    [(1, 128), (85, 128), (86, 256), (100, 256), (128, 256), (171, 256), (172, 512), (342, 1024), (10923, 16384)]
-    + [(21845, 32768), (21846, 32768), (32768, 32768)],
+    {1: 128, 85: 128, 86: 256, 100: 256, 128: 256, 171: 256, 172: 512, 342: 1024, 10923: 16384}.items()
+    | {21845: 32768, 32768: 32768}.items(),
 )
 def test_default_max_parallelism_is_flinks(parallelism: int, expected: int) -> None:
     assert default_max_parallelism(parallelism) == expected

@@ -144,7 +144,9 @@ def test_random_layouts_conserve_balance_and_order() -> None:
         names = sorted({snapshot.name for states in old for snapshot in states})
         check_split(old, new, [name for name in names if name.startswith("split")])
         for name in (name for name in names if name.startswith("union")):
-            assert shares(new, name) == [[element for states in old for element in elements(states, name)]] * parallelism
+            assert (
+                shares(new, name) == [[element for states in old for element in elements(states, name)]] * parallelism
+            )
         for name in (name for name in names if name.startswith("broadcast")):
             writers = [states for states in old if any(snapshot.name == name for snapshot in states)]
             assert shares(new, name) == [elements(writers[i % len(writers)], name) for i in range(parallelism)]

@@ -33,14 +33,14 @@ def check_layout(max_parallelism: int, parallelism: int) -> None:
     check_max_parallelism(max_parallelism)
     if parallelism > max_parallelism:
         raise ProgramError(
-            f"Parallelism {parallelism} is above the maximum parallelism {max_parallelism}: {parallelism - max_parallelism} "
-            f"subtasks would own no key group. Lower the parallelism, or start without state with a higher "
-            f"maximum parallelism (set_max_parallelism, pipeline.max-parallelism)."
+            f"Parallelism {parallelism} is above the maximum parallelism {max_parallelism}: "
+            f"{parallelism - max_parallelism} subtasks would own no key group. Lower the parallelism, or start without "
+            f"state with a higher maximum parallelism (set_max_parallelism, pipeline.max-parallelism)."
         )
 
 
 def default_max_parallelism(parallelism: int) -> int:
-    """The maximum parallelism of an operator that sets none: 1.5 times its parallelism, rounded up to a power of two."""
+    """The maximum parallelism of an operator that sets none: 1.5 times its parallelism, up to a power of two."""
     check_parallelism(parallelism)
     wanted = parallelism + parallelism // 2
     power_of_two = 1 << (wanted - 1).bit_length()
@@ -59,7 +59,10 @@ def subtask_of(key_group: int, max_parallelism: int, parallelism: int) -> int:
     """The subtask that owns ``key_group``."""
     check_layout(max_parallelism, parallelism)
     if not 0 <= key_group < max_parallelism:
-        raise ProgramError(f"Key group {key_group} does not exist: maximum parallelism {max_parallelism} has 0 to {max_parallelism - 1}.")
+        raise ProgramError(
+            f"Key group {key_group} does not exist: "
+            f"those of maximum parallelism {max_parallelism} are 0 to {max_parallelism - 1}."
+        )
     return key_group * parallelism // max_parallelism
 
 
@@ -79,10 +82,12 @@ class KeyGroupRange:
 
     @classmethod
     def of(cls, subtask: int, max_parallelism: int, parallelism: int) -> KeyGroupRange:
-        """The range that ``subtask`` owns. The ranges of all subtasks partition the key groups, and agree with subtask_of."""
+        """The range that ``subtask`` owns. All ranges together partition the key groups, and agree with subtask_of."""
         check_layout(max_parallelism, parallelism)
         if not 0 <= subtask < parallelism:
-            raise ProgramError(f"Subtask {subtask} does not exist: parallelism {parallelism} has 0 to {parallelism - 1}.")
+            raise ProgramError(
+                f"Subtask {subtask} does not exist: parallelism {parallelism} has 0 to {parallelism - 1}."
+            )
         start = (subtask * max_parallelism + parallelism - 1) // parallelism
         end = ((subtask + 1) * max_parallelism - 1) // parallelism
         return cls(start, end)

@@ -1,7 +1,7 @@
 """How stored state is assigned to subtasks at a restore. Pure functions of what the old subtasks wrote.
 
-Operator state is spread by the mode of each state (see DistributionMode); keyed state follows its key groups. Only a restore
-redistributes: between epochs nothing moves.
+Operator state is spread by the mode of each state (see DistributionMode); keyed state follows its key groups. Only a
+restore redistributes: between epochs nothing moves.
 """
 
 from __future__ import annotations
@@ -18,15 +18,16 @@ OperatorState = tuple[ListStateSnapshot, ...]
 
 
 def redistribute(old: Sequence[OperatorState], parallelism: int) -> list[OperatorState]:
-    """What each of ``parallelism`` new subtasks gets of the operator states that ``old`` subtasks wrote, in subtask order.
+    """What each of ``parallelism`` new subtasks gets of the operator states that the ``old`` ones wrote.
 
-    - SPLIT_DISTRIBUTE: unchanged under the same parallelism; otherwise contiguous shares whose sizes differ by one at most. The states
-      are taken in the order of their names, and odd elements go on where those of the state before ended, so that no
-      subtask collects the odd elements of all states.
+    - SPLIT_DISTRIBUTE: unchanged under the same parallelism; otherwise contiguous shares whose sizes differ by one at
+      most. The states are taken in the order of their names, and odd elements go on where those of the state before
+      ended, so that no subtask collects the odd elements of all states.
     - UNION: everybody gets all elements, in subtask order.
     - BROADCAST: unchanged under the same parallelism if all subtasks wrote it; otherwise the copies are dealt in turn.
-    A state that has nothing for a subtask is absent there; one whose elements were written with different types is there
-    once for each.
+
+    A state that has nothing for a subtask is absent there; one whose elements were written with different types is
+    there once for each.
     """
     check_parallelism(parallelism)
     result: list[list[ListStateSnapshot]] = [[] for _ in range(parallelism)]
@@ -81,7 +82,7 @@ def _keep(result: list[list[ListStateSnapshot]], written: _Written) -> None:
 
 
 def _split(result: list[list[ListStateSnapshot]], elements: list[_Element], first_odd: int) -> int:
-    """Deal out contiguous shares, beginning at subtask ``first_odd``; gives the subtask at which the next state begins."""
+    """Deal out contiguous shares, beginning at subtask ``first_odd``; gives the subtask at which the next begins."""
     base, odd = divmod(len(elements), len(result))
     position = 0
     for step in range(len(result)):

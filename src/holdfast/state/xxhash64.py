@@ -1,7 +1,7 @@
 """Spark's ``xxhash64`` expression in Python, for single values and for Arrow columns.
 
-Every function takes the seed, so that a composite chains: the hash of one field is the seed of the next, and a null leaves
-the seed as it is. Hashes are signed 64-bit integers, as in the JVM.
+Every function takes the seed, so that a composite chains: the hash of one field is the seed of the next, and a null
+leaves the seed as it is. Hashes are signed 64-bit integers, as in the JVM.
 """
 
 from __future__ import annotations
@@ -106,6 +106,8 @@ def _hash_column(column: pa.Array, seeds: UInt64Array | np.uint64) -> UInt64Arra
         for index in range(kind.num_fields):
             hashed = _hash_column(pc.struct_field(column, [index]), hashed)
         result = hashed if isinstance(hashed, np.ndarray) else np.full(len(column), hashed, np.uint64)
+    elif pa.types.is_list(kind):
+        result = _hash_lists(column, seeds)
     elif pa.types.is_string(kind) or pa.types.is_large_string(kind):
         result = _hash_variable(column.cast(pa.large_binary()), seeds)
     elif pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind):
@@ -116,6 +118,18 @@ def _hash_column(column: pa.Array, seeds: UInt64Array | np.uint64) -> UInt64Arra
         result = _hash_fixed(column, seeds)
     if column.null_count:
         result = np.where(_nulls(column), seeds, result)
+    return result
+
+
+def _hash_lists(column: pa.Array, seeds: UInt64Array | np.uint64) -> UInt64Array:
+    """Chained over the elements of each list: all first elements, then all second ones, and so on."""
+    result = seeds.copy() if isinstance(seeds, np.ndarray) else np.full(len(column), seeds, np.uint64)
+    offsets = column.offsets.to_numpy()
+    lengths = pc.fill_null(pc.list_value_length(column), 0).to_numpy(zero_copy_only=False)
+    for position in range(int(lengths.max(initial=0))):
+        rows = np.flatnonzero(lengths > position)
+        elements = column.values.take(pa.array(offsets[rows] + position))
+        result[rows] = _hash_column(elements, result[rows])
     return result
 
 
@@ -130,15 +144,20 @@ def _hash_fixed(column: pa.Array, seeds: UInt64Array | np.uint64) -> UInt64Array
     elif pa.types.is_int64(kind) or (pa.types.is_timestamp(kind) and kind.unit == "us"):
         lanes = _values(column.view(pa.int64()))
     elif pa.types.is_timestamp(kind):
-        lanes = _values(column.cast(pa.timestamp("us", kind.tz)).view(pa.int64()))
+        lanes = _to_micros(_values(column.view(pa.int64())), kind.unit)
     elif pa.types.is_time(kind):
         lanes = _values(column.cast(pa.time64("ns")).view(pa.int64()))
     else:
         raise ProgramError(
-            f"A column of type {kind} cannot be a key: expected an integer, float, boolean, string, binary, decimal, date, "
-            f"time or timestamp column, or a struct of these. Key by a function that returns one of them."
+            f"A column of type {kind} cannot be a key: expected an integer, float, boolean, string, binary, decimal, "
+            f"date, time or timestamp column, or a struct or list of these. Key by a function that returns one of them."
         )
     return hash_ints(lanes, seeds) if lanes.itemsize == 4 else hash_longs(lanes, seeds)
+
+
+def _to_micros(values: npt.NDArray[Any], unit: str) -> npt.NDArray[Any]:
+    micros: npt.NDArray[Any] = values // 1000 if unit == "ns" else values * (1000 if unit == "ms" else 1_000_000)
+    return micros
 
 
 def _float_bits(column: pa.Array) -> npt.NDArray[Any]:
@@ -154,7 +173,9 @@ def _float_bits(column: pa.Array) -> npt.NDArray[Any]:
 def _hash_decimals(column: pa.Array, seeds: UInt64Array | np.uint64) -> UInt64Array:
     precision = column.type.precision
     if precision > MAX_DECIMAL_DIGITS:
-        raise ProgramError(f"A key of type {column.type} has too many digits: Spark's decimals have {MAX_DECIMAL_DIGITS}.")
+        raise ProgramError(
+            f"A key of type {column.type} has too many digits: Spark's decimals have {MAX_DECIMAL_DIGITS}."
+        )
     column = column.cast(pa.decimal128(precision, column.type.scale))
     halves = np.frombuffer(column.buffers()[1] or b"", np.int64)[2 * column.offset : 2 * (column.offset + len(column))]
     if precision <= MAX_LONG_DIGITS:

@@ -1,0 +1,120 @@
+"""Keys of several fields or elements."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import is_dataclass
+from typing import Any
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from holdfast.state import xxhash64
+from holdfast.state.key_forms import KeyForm
+from holdfast.types.row import Row
+from holdfast.types.typeinfo import DataclassTypeInfo, FieldsTypeInfo, RowTypeInfo, TupleTypeInfo
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(list[bytes | None]).decode
+
+
+class FieldsForm(KeyForm):
+    """TUPLE, ROW and dataclass keys: the hash of one field is the seed of the next, and a field may be None."""
+
+    def __init__(self, type_info: FieldsTypeInfo, fields: Sequence[KeyForm]) -> None:
+        super().__init__(type_info.describe())
+        self.fields = fields
+        self.names = type_info.field_names
+        self._make: Callable[[list[Any]], Any] = tuple
+        self._plain = isinstance(type_info, TupleTypeInfo) and all(field.trivial_identity for field in fields)
+        if isinstance(type_info, RowTypeInfo):
+            self._make = Row.factory(type_info.field_names if type_info.named else None)
+        elif isinstance(type_info, DataclassTypeInfo):
+            self._make = lambda values: type_info.require_class()(**dict(zip(self.names, values, strict=True)))
+
+    def values(self, key: Any) -> Sequence[Any]:
+        """The values of the fields in the order of the type."""
+        values: Sequence[Any]
+        if isinstance(key, Row) and key._fields is not None and set(key._fields) == set(self.names):
+            values = key.get_fields_by_names(self.names)
+        elif isinstance(key, (tuple, list)):
+            values = key
+        elif is_dataclass(key) and all(hasattr(key, name) for name in self.names):
+            values = [getattr(key, name) for name in self.names]
+        else:
+            self.reject(key)
+        if len(values) != len(self.fields):
+            self.reject(key)
+        return values
+
+    def normalise(self, key: Any) -> Any:
+        pairs = zip(self.fields, self.values(key), strict=True)
+        return self._make([None if value is None else field.normalise(value) for field, value in pairs])
+
+    def hash(self, key: Any, seed: int = xxhash64.SEED) -> int:
+        for field, value in zip(self.fields, self.values(key), strict=True):
+            if value is not None:
+                seed = field.hash(value, seed)
+        return seed
+
+    def encode(self, key: Any) -> bytes:
+        pairs = zip(self.fields, self.values(key), strict=True)
+        return _encode([None if value is None else field.encode(value) for field, value in pairs])
+
+    def decode(self, data: bytes) -> Any:
+        pairs = zip(self.fields, _decode(data), strict=True)
+        return self._make([None if stored is None else field.decode(stored) for field, stored in pairs])
+
+    def identity(self, key: Any) -> Hashable:
+        if self._plain and type(key) is tuple:
+            return key
+        pairs = zip(self.fields, self.values(key), strict=True)
+        return tuple([None if value is None else field.identity(value) for field, value in pairs])
+
+    def hash_array(self, column: pa.Array) -> pa.Array:
+        parts = [field.hash_array(part) for field, part in zip(self.fields, column.flatten(), strict=True)]
+        return pa.StructArray.from_arrays(
+            parts, names=list(self.names), mask=column.is_null() if column.null_count else None
+        )
+
+
+class ElementsForm(KeyForm):
+    """LIST and array keys, which become tuples: a key must not change."""
+
+    def __init__(self, declared: str, element: KeyForm) -> None:
+        super().__init__(declared)
+        self._element = element
+
+    def _values(self, key: Any) -> Sequence[Any]:
+        if isinstance(key, (tuple, list)):
+            return key
+        if isinstance(key, np.ndarray):
+            elements: list[Any] = key.tolist()
+            return elements
+        self.reject(key)
+
+    def normalise(self, key: Any) -> tuple[Any, ...]:
+        return tuple([None if value is None else self._element.normalise(value) for value in self._values(key)])
+
+    def hash(self, key: Any, seed: int = xxhash64.SEED) -> int:
+        for value in self._values(key):
+            if value is not None:
+                seed = self._element.hash(value, seed)
+        return seed
+
+    def encode(self, key: Any) -> bytes:
+        return _encode([None if value is None else self._element.encode(value) for value in self._values(key)])
+
+    def decode(self, data: bytes) -> tuple[Any, ...]:
+        return tuple([None if stored is None else self._element.decode(stored) for stored in _decode(data)])
+
+    def identity(self, key: Any) -> Hashable:
+        return tuple([None if value is None else self._element.identity(value) for value in self._values(key)])
+
+    def hash_array(self, column: pa.Array) -> pa.Array:
+        elements = self._element.hash_array(column.flatten())
+        lengths = pc.fill_null(pc.list_value_length(column), 0).to_numpy(zero_copy_only=False)
+        offsets = pa.array(np.concatenate(([0], np.cumsum(lengths))), pa.int32())
+        return pa.ListArray.from_arrays(offsets, elements, mask=column.is_null() if column.null_count else None)

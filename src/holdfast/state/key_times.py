@@ -1,0 +1,103 @@
+"""Keys that are dates and times. Time zones are normalised: equal instants are one key."""
+
+from __future__ import annotations
+
+import datetime as dt
+import struct
+from collections.abc import Callable
+from typing import Any
+
+from holdfast.state import xxhash64
+from holdfast.state.key_forms import KeyForm
+from holdfast.state.times import date_of, day_micros_of, days_of, micros_of, time_of
+from holdfast.types.instant import Instant
+
+_int = struct.Struct(">i")
+_long = struct.Struct(">q")
+_instant = struct.Struct(">qi")
+
+
+class DateForm(KeyForm):
+    """A datetime is not taken for its date: both are different keys in a dict."""
+
+    trivial_identity = True
+
+    def normalise(self, key: Any) -> dt.date:
+        if isinstance(key, dt.date) and not isinstance(key, dt.datetime):
+            return key
+        self.reject(key)
+
+    def hash(self, key: Any, seed: int = xxhash64.SEED) -> int:
+        return xxhash64.hash_int(days_of(self.normalise(key)), seed)
+
+    def encode(self, key: Any) -> bytes:
+        return _int.pack(days_of(self.normalise(key)))
+
+    def decode(self, data: bytes) -> dt.date:
+        return date_of(_int.unpack(data)[0])
+
+
+class TimestampForm(KeyForm):
+    """Timestamps of microseconds; ``from_micros`` decides whether keys carry UTC or no time zone."""
+
+    def __init__(self, declared: str, from_micros: Callable[[int], dt.datetime]) -> None:
+        super().__init__(declared)
+        self._from_micros = from_micros
+
+    def normalise(self, key: Any) -> dt.datetime:
+        return self._from_micros(self._micros(key))
+
+    def _micros(self, key: Any) -> int:
+        if not isinstance(key, dt.datetime):
+            self.reject(key)
+        return micros_of(key)
+
+    def hash(self, key: Any, seed: int = xxhash64.SEED) -> int:
+        return xxhash64.hash_long(self._micros(key), seed)
+
+    def encode(self, key: Any) -> bytes:
+        return _long.pack(self._micros(key))
+
+    def decode(self, data: bytes) -> dt.datetime:
+        return self._from_micros(_long.unpack(data)[0])
+
+
+class TimeForm(KeyForm):
+    """Times of day without a time zone. Spark counts and hashes them in nanoseconds."""
+
+    trivial_identity = True
+
+    def normalise(self, key: Any) -> dt.time:
+        if isinstance(key, dt.time) and key.tzinfo is None:
+            return key
+        self.reject(key)
+
+    def hash(self, key: Any, seed: int = xxhash64.SEED) -> int:
+        return xxhash64.hash_long(day_micros_of(self.normalise(key)) * 1000, seed)
+
+    def encode(self, key: Any) -> bytes:
+        return _long.pack(day_micros_of(self.normalise(key)))
+
+    def decode(self, data: bytes) -> dt.time:
+        return time_of(_long.unpack(data)[0])
+
+
+class InstantForm(KeyForm):
+    """Instants of nanoseconds, hashed by their microseconds as a Spark timestamp would be."""
+
+    trivial_identity = True
+
+    def normalise(self, key: Any) -> Instant:
+        if isinstance(key, Instant):
+            return key
+        self.reject(key)
+
+    def hash(self, key: Any, seed: int = xxhash64.SEED) -> int:
+        return xxhash64.hash_long(self.normalise(key).to_epoch_nano() // 1000, seed)
+
+    def encode(self, key: Any) -> bytes:
+        instant = self.normalise(key)
+        return _instant.pack(instant.seconds, instant.nanos)
+
+    def decode(self, data: bytes) -> Instant:
+        return Instant(*_instant.unpack(data))

@@ -1,0 +1,187 @@
+"""Keys: cast to their type, hashed as Spark hashes them, and encoded for the store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from holdfast.errors import NullKeyError, ProgramError, StateMigrationError, StateTypeError
+from holdfast.state.key_composites import ElementsForm, FieldsForm
+from holdfast.state.key_forms import (
+    BigDecimalForm,
+    BigIntegerForm,
+    BooleanForm,
+    BytesForm,
+    DecimalForm,
+    FloatForm,
+    IntegerForm,
+    KeyForm,
+    StringForm,
+)
+from holdfast.state.key_times import DateForm, InstantForm, TimeForm, TimestampForm
+from holdfast.state.key_undeclared import UndeclaredForm
+from holdfast.state.times import timestamp_of, utc_timestamp_of
+from holdfast.state.xxhash64 import KEY_HASH, Int64Array, hash_columns
+from holdfast.types.typeinfo import (
+    BasicType,
+    BasicTypeInfo,
+    DecimalTypeInfo,
+    ElementsTypeInfo,
+    FieldsTypeInfo,
+    PickledBytesTypeInfo,
+    TypeInformation,
+    Types,
+)
+
+__all__ = ["KEY_HASH", "KeyCodec"]
+
+_SNAPSHOT_VERSION = 1
+
+_BASIC: dict[BasicType, Callable[[], KeyForm]] = {
+    BasicType.STRING: lambda: StringForm("STRING"),
+    BasicType.BYTES: lambda: BytesForm("BYTES"),
+    BasicType.BOOLEAN: lambda: BooleanForm("BOOLEAN"),
+    BasicType.BYTE: lambda: IntegerForm("BYTE", "b"),
+    BasicType.SHORT: lambda: IntegerForm("SHORT", "h"),
+    BasicType.INT: lambda: IntegerForm("INT", "i"),
+    BasicType.LONG: lambda: IntegerForm("LONG", "q"),
+    BasicType.FLOAT: lambda: FloatForm("FLOAT", "f"),
+    BasicType.DOUBLE: lambda: FloatForm("DOUBLE", "d"),
+    BasicType.CHAR: lambda: StringForm("CHAR", length=1),
+    BasicType.BIG_INT: lambda: BigIntegerForm("BIG_INT"),
+    BasicType.BIG_DEC: lambda: BigDecimalForm("BIG_DEC"),
+    BasicType.INSTANT: lambda: InstantForm("INSTANT"),
+    BasicType.SQL_DATE: lambda: DateForm("SQL_DATE"),
+    BasicType.SQL_TIME: lambda: TimeForm("SQL_TIME"),
+    BasicType.SQL_TIMESTAMP: lambda: TimestampForm("SQL_TIMESTAMP", timestamp_of),
+    BasicType.TIMESTAMP_LTZ: lambda: TimestampForm("TIMESTAMP_LTZ", utc_timestamp_of),
+}
+
+
+def _form_of(type_info: TypeInformation) -> KeyForm:
+    if isinstance(type_info, BasicTypeInfo):
+        return _BASIC[type_info.basic]()
+    if isinstance(type_info, DecimalTypeInfo):
+        return DecimalForm(type_info.describe(), type_info.precision, type_info.scale)
+    if isinstance(type_info, PickledBytesTypeInfo):
+        return UndeclaredForm()
+    if isinstance(type_info, ElementsTypeInfo):
+        return ElementsForm(type_info.describe(), _form_of(type_info.element_type))
+    if isinstance(type_info, FieldsTypeInfo):
+        return FieldsForm(type_info, [_form_of(field) for field in type_info.field_types])
+    raise ProgramError(
+        f"{type_info.describe()} cannot be the type of a key: a key is a number, text, bytes, a boolean, a date or "
+        f"time, or a tuple, row, dataclass or list of these."
+    )
+
+
+class KeyCodec:
+    """All that is done with the keys of one keyed stream.
+
+    ``hash``, ``encode`` and ``identity`` take keys as the program gives them. They agree: two keys have the same
+    identity exactly when they have the same encoding, and then the same hash. They are bound once, because they are
+    called per row:
+
+    - ``normalise(key)``: the key cast to its declared type. NullKeyError for None, StateTypeError where it cannot be.
+    - ``hash(key) -> int``: Spark's xxhash64 of the key, signed.
+    - ``encode(key) -> bytes``: canonical; ``decode`` gives the normalised key back.
+    - ``identity(key) -> Hashable``: what a dict of keys is keyed by. With ``trivial_identity`` it is the key itself,
+      and the call may be left out.
+    """
+
+    def __init__(self, type_info: TypeInformation) -> None:
+        """See for_type."""
+        self.type_info = type_info
+        self._form = form = _form_of(type_info)
+        self.normalise: Callable[[Any], Any] = form.normalise
+        self.hash: Callable[[Any], int] = form.hash
+        self.encode: Callable[[Any], bytes] = form.encode
+        self.decode: Callable[[bytes], Any] = form.decode
+        self.identity: Callable[[Any], Hashable] = form.identity
+        self.trivial_identity: bool = form.trivial_identity
+
+    @classmethod
+    def for_type(cls, type_info: TypeInformation | None) -> KeyCodec:
+        """None, or the pickled type, is for keys of no declared type; ProgramError for types that cannot be keys."""
+        return cls(Types.PICKLED_BYTE_ARRAY() if type_info is None else type_info)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return KeyCodec, (self.type_info,)
+
+    def hash_array(self, columns: pa.Array | Sequence[pa.Array]) -> Int64Array:
+        """The hashes of the keys in an Arrow column, or of the composite keys in several columns, one for each field.
+
+        A single column that is null is a NullKeyError; a field of a composite may be null.
+        """
+        if isinstance(columns, (pa.Array, pa.ChunkedArray)):
+            column = columns.combine_chunks() if isinstance(columns, pa.ChunkedArray) else columns
+        elif len(columns) == 1 and not isinstance(self._form, FieldsForm):
+            column = columns[0]
+        else:
+            names = self._form.names if isinstance(self._form, FieldsForm) else [f"f{i}" for i in range(len(columns))]
+            if len(names) != len(columns):
+                raise ProgramError(
+                    f"A key of type {self.type_info} has {len(names)} fields, and {len(columns)} columns were given."
+                )
+            column = pa.StructArray.from_arrays(list(columns), names=list(names))
+        if column.null_count:
+            first = column.is_null().to_pylist().index(True)
+            raise NullKeyError(
+                f"{column.null_count} of {len(column)} rows have no key (the first is row {first} of its batch). "
+                f"Filter such rows out before key_by, or give them a key of their own."
+            )
+        return hash_columns([self._form.hash_array(self._cast(column))])
+
+    def hash_many(self, keys: Sequence[Any]) -> Int64Array:
+        """The hashes of keys as the program gives them: vectorised for integers and text, one by one otherwise."""
+        classes = set(map(type, keys))
+        if classes == {int} and isinstance(self._form, (IntegerForm, UndeclaredForm)):
+            arrow_type = self.type_info.arrow_type() if isinstance(self._form, IntegerForm) else pa.int64()
+        elif classes == {str} and isinstance(self._form, (StringForm, UndeclaredForm)):
+            arrow_type = pa.string()
+        else:
+            return self._hash_each(keys)
+        try:
+            return hash_columns([pa.array(keys, arrow_type)])
+        except (pa.ArrowException, OverflowError, UnicodeEncodeError):
+            return self._hash_each(keys)
+
+    def snapshot(self) -> dict[str, Any]:
+        """What is stored with the state to tell at a restore whether the keys are the same."""
+        return {"version": _SNAPSHOT_VERSION, "key": True, "type": self.type_info.to_json(), "hash": KEY_HASH}
+
+    def require_compatible(self, stored: dict[str, Any], operator: str) -> None:
+        """Raise StateMigrationError unless keys stored under ``stored`` are those of this codec: keys never migrate."""
+        if stored == self.snapshot():
+            return
+        if stored.get("version") != _SNAPSHOT_VERSION or stored.get("hash") != KEY_HASH:
+            raise StateMigrationError(
+                f"The keys of operator '{operator}' were stored in version {stored.get('version')} with the hash "
+                f"{stored.get('hash')!r}; this Holdfast reads version {_SNAPSHOT_VERSION} with {KEY_HASH!r}. "
+                f"Restore with the version that wrote them."
+            )
+        raise StateMigrationError(
+            f"The key type of operator '{operator}' was {TypeInformation.from_json(stored['type'])} when its state was "
+            f"stored and is {self.type_info} now. Key types cannot change: declare the old one, or start the operator "
+            f"without this state (another uid)."
+        )
+
+    def _hash_each(self, keys: Sequence[Any]) -> Int64Array:
+        return np.fromiter(map(self.hash, keys), np.int64, len(keys))
+
+    def _cast(self, column: pa.Array) -> pa.Array:
+        if isinstance(self._form, UndeclaredForm):
+            return column
+        wanted = self.type_info.arrow_type()
+        if column.type == wanted:
+            return column
+        try:
+            return column.cast(wanted)
+        except pa.ArrowException as error:
+            raise StateTypeError(
+                f"A key column of type {column.type} cannot be cast to the declared key type {self.type_info} "
+                f"({error}). Declare the type of the column, or cast the column."
+            ) from error
