@@ -1,0 +1,346 @@
+"""Streams: what a program is written with. Every call adds a node to the program; nothing runs before ``execute``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from holdfast.common.watermark_strategy import WatermarkStrategy
+from holdfast.connectors.collect import CollectSink
+from holdfast.connectors.print import PrintSink
+from holdfast.datastream.functions import KeyedProcessFunction, KeySelector, ProcessFunction
+from holdfast.datastream.keyed_aggregations import field_reducer, state_mapper
+from holdfast.errors import ProgramError
+from holdfast.graph.stream_graph import Connection, KeyBy, Node
+from holdfast.runtime import keyed, stateless
+from holdfast.runtime.endpoints import SinkOperator
+from holdfast.runtime.operator import Operator
+from holdfast.runtime.partitioners import Broadcast, Forward, Global, Partitioner, Rebalance
+from holdfast.runtime.sink import TwoPhaseCommitSink
+from holdfast.runtime.watermarks import TimestampsAndWatermarksOperator
+from holdfast.types.resolve import resolve
+from holdfast.types.typeinfo import FieldsTypeInfo, TypeInformation, Types
+
+if TYPE_CHECKING:
+    from holdfast.datastream.stream_execution_environment import StreamExecutionEnvironment
+
+
+class DataStreamSink:
+    """The end of a stream; its settings can still be set."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+
+    def name(self, name: str) -> DataStreamSink:
+        self._node.name = name
+        return self
+
+    def uid(self, uid: str) -> DataStreamSink:
+        self._node.uid = uid
+        return self
+
+    def set_uid_hash(self, uid_hash: str) -> DataStreamSink:
+        self._node.uid_hash = uid_hash
+        return self
+
+    def set_parallelism(self, parallelism: int) -> DataStreamSink:
+        self._node.parallelism = _positive(parallelism, "parallelism")
+        return self
+
+    def set_description(self, description: str) -> DataStreamSink:
+        return self
+
+    def disable_chaining(self) -> DataStreamSink:
+        self._node.chainable = False
+        return self
+
+
+class DataStream:
+    """A stream of rows."""
+
+    def __init__(self, environment: StreamExecutionEnvironment, node: Node, partitioner: Partitioner | None = None) -> None:
+        self._environment = environment
+        self._node = node
+        self._partitioner = partitioner
+
+    # -- settings of the operator that makes this stream -----------------------------------------------------------------------
+
+    def get_name(self) -> str:
+        return self._node.name
+
+    def name(self, name: str) -> DataStream:
+        self._node.name = name
+        return self
+
+    def uid(self, uid: str) -> DataStream:
+        """The name under which this operator's state is found again when the program has changed."""
+        self._node.uid = uid
+        return self
+
+    def set_uid_hash(self, uid_hash: str) -> DataStream:
+        self._node.uid_hash = uid_hash
+        return self
+
+    def set_parallelism(self, parallelism: int) -> DataStream:
+        self._node.parallelism = _positive(parallelism, "parallelism")
+        return self
+
+    def set_max_parallelism(self, max_parallelism: int) -> DataStream:
+        self._node.max_parallelism = _positive(max_parallelism, "maximum parallelism")
+        return self
+
+    def force_non_parallel(self) -> DataStream:
+        self._node.parallelism = self._node.parallelism_limit = 1
+        return self
+
+    def start_new_chain(self) -> DataStream:
+        self._node.chain_head = True
+        return self
+
+    def disable_chaining(self) -> DataStream:
+        self._node.chainable = False
+        return self
+
+    def set_description(self, description: str) -> DataStream:
+        return self
+
+    def get_type(self) -> TypeInformation:
+        return self._node.output_type
+
+    def get_execution_environment(self) -> StreamExecutionEnvironment:
+        return self._environment
+
+    # -- transformations -------------------------------------------------------------------------------------------------------
+
+    def map(self, func: Any, output_type: Any = None) -> DataStream:
+        return self._add("Map", stateless.MapOperator, func, output_type)
+
+    def flat_map(self, func: Any, output_type: Any = None) -> DataStream:
+        return self._add("Flat Map", stateless.FlatMapOperator, func, output_type)
+
+    def filter(self, func: Any) -> DataStream:
+        return self._add("Filter", stateless.FilterOperator, func, self._node.output_type)
+
+    def process(self, func: ProcessFunction, output_type: Any = None) -> DataStream:
+        if isinstance(func, KeyedProcessFunction):
+            raise TypeError("A KeyedProcessFunction needs a keyed stream: put key_by(...) before process(...).")
+        return self._add("Process", stateless.ProcessOperator, func, output_type)
+
+    def key_by(self, key_selector: Any, key_type: Any = None) -> KeyedStream:
+        """Partition by key: a function of the row, a ``KeySelector``, or the name(s) of its column(s)."""
+        return KeyedStream(self, _key_by(self._node.output_type, key_selector, key_type))
+
+    def union(self, *streams: DataStream) -> DataStream:
+        """All rows of several streams of one type."""
+        for stream in streams:
+            if stream.get_type() != self.get_type():
+                raise ProgramError(
+                    f"union() of '{self.get_name()}' ({self.get_type().describe()}) with '{stream.get_name()}' ({stream.get_type().describe()}): the types differ."
+                )
+        inputs = [stream._connection() for stream in (self, *streams)]
+        node = self._environment.add_node("Union", stateless.MapOperator, _identity, self.get_type(), inputs)
+        return DataStream(self._environment, node)
+
+    def assign_timestamps_and_watermarks(self, watermark_strategy: WatermarkStrategy) -> DataStream:
+        node = self._environment.add_node(
+            "Timestamps/Watermarks",
+            TimestampsAndWatermarksOperator,
+            watermark_strategy,
+            self._node.output_type,
+            [self._connection()],
+            event_time=True,
+        )
+        return DataStream(self._environment, node)
+
+    def project(self, *field_indexes: int) -> DataStream:
+        """Only the given fields of tuples."""
+        indexes = tuple(field_indexes)
+        types = _field_types(self._node.output_type, "project()")
+        return self.map(lambda row: tuple(row[i] for i in indexes), Types.TUPLE([types[i] for i in indexes])).name("Projection")
+
+    # -- partitioning ----------------------------------------------------------------------------------------------------------
+
+    def rebalance(self) -> DataStream:
+        return DataStream(self._environment, self._node, Rebalance())
+
+    def shuffle(self) -> DataStream:
+        return self.rebalance()
+
+    def rescale(self) -> DataStream:
+        return self.rebalance()
+
+    def forward(self) -> DataStream:
+        return DataStream(self._environment, self._node, Forward())
+
+    def broadcast(self) -> DataStream:
+        return DataStream(self._environment, self._node, Broadcast())
+
+    def global_(self) -> DataStream:
+        return DataStream(self._environment, self._node, Global())
+
+    # -- the end of a stream ---------------------------------------------------------------------------------------------------
+
+    def sink_to(self, sink: TwoPhaseCommitSink) -> DataStreamSink:
+        if not isinstance(sink, TwoPhaseCommitSink):
+            raise ProgramError(f"sink_to() takes a sink such as FileSink.parquet(path); got {type(sink).__name__}.")
+        sink.bind_type(self._node.output_type)
+        node = self._environment.add_node("Sink", SinkOperator, sink, self._node.output_type, [self._connection()])
+        node.is_sink = True
+        return DataStreamSink(node)
+
+    add_sink = sink_to
+
+    def print(self, sink_identifier: str | None = None) -> DataStreamSink:
+        """Rows are shown by the driver at the end of each epoch."""
+        return self.sink_to(PrintSink(sink_identifier)).name("Print")
+
+    def execute_and_collect(self, job_execution_name: str | None = None, limit: int | None = None) -> Any:
+        """Run the program and give its rows: a list with ``limit``, else an iterator that can be closed."""
+        sink = CollectSink()
+        self.sink_to(sink).name("Collect")
+        iterator = self._environment.collect(sink, job_execution_name)
+        if limit is None:
+            return iterator
+        with iterator:
+            return [row for row, _ in zip(iterator, range(limit), strict=False)]
+
+    # -- inside ----------------------------------------------------------------------------------------------------------------
+
+    def _connection(self) -> Connection:
+        return Connection(self._node, self._partitioner)
+
+    def _add(self, name: str, factory: type[Operator], function: Any, output_type: Any) -> DataStream:
+        node = self._environment.add_node(name, factory, function, resolve(output_type), [self._connection()])
+        return DataStream(self._environment, node)
+
+
+def _identity(value: Any) -> Any:
+    return value
+
+
+def _positive(value: int, what: str) -> int:
+    if not isinstance(value, int) or not 1 <= value <= 32768:
+        raise ProgramError(f"The {what} must be a whole number from 1 to 32768; got {value!r}.")
+    return value
+
+
+def _field_types(type_info: TypeInformation, what: str) -> list[TypeInformation]:
+    if isinstance(type_info, FieldsTypeInfo):
+        return list(type_info.field_types)
+    raise ProgramError(f"{what} needs a stream of tuples or rows with a declared type; this one is {type_info.describe()}.")
+
+
+def _key_by(row_type: TypeInformation, key_selector: Any, key_type: Any) -> KeyBy:
+    if isinstance(key_selector, str) or (
+        isinstance(key_selector, Sequence) and key_selector and all(isinstance(c, str) for c in key_selector)
+    ):
+        columns = (key_selector,) if isinstance(key_selector, str) else tuple(key_selector)
+        return KeyBy(_column_key_type(row_type, columns), columns)
+    selector: Callable[[Any], Any] = key_selector.get_key if isinstance(key_selector, KeySelector) else key_selector
+    if not callable(selector):
+        raise ProgramError(f"key_by() takes a function, a KeySelector or column names; got {key_selector!r}.")
+    return KeyBy(resolve(key_type), selector=selector)
+
+
+def _column_key_type(row_type: TypeInformation, columns: tuple[str, ...]) -> TypeInformation:
+    if not isinstance(row_type, FieldsTypeInfo):
+        raise ProgramError(f"key_by({columns!r}) needs rows with named fields; this stream is {row_type.describe()}. Give a function instead.")
+    types = dict(zip(row_type.field_names, row_type.field_types, strict=True))
+    unknown = [c for c in columns if c not in types]
+    if unknown:
+        raise ProgramError(f"key_by(): the rows have no field {unknown[0]!r}; they have {', '.join(types)}.")
+    return types[columns[0]] if len(columns) == 1 else Types.TUPLE([types[c] for c in columns])
+
+
+class KeyedStream(DataStream):
+    """A stream partitioned by key: functions on it keep state per key and set timers."""
+
+    def __init__(self, origin: DataStream, key_by: KeyBy) -> None:
+        super().__init__(origin._environment, origin._node)
+        self._origin = origin
+        self._key_by = key_by
+
+    def get_key_type(self) -> TypeInformation:
+        return self._key_by.key_type
+
+    def map(self, func: Any, output_type: Any = None) -> DataStream:
+        return self._add("Map", keyed.KeyedMapOperator, func, output_type)
+
+    def flat_map(self, func: Any, output_type: Any = None) -> DataStream:
+        return self._add("Flat Map", keyed.KeyedFlatMapOperator, func, output_type)
+
+    def filter(self, func: Any) -> DataStream:
+        return self._add("Filter", keyed.KeyedFilterOperator, func, self._node.output_type)
+
+    def process(self, func: KeyedProcessFunction, output_type: Any = None) -> DataStream:  # type: ignore[override]
+        if not isinstance(func, KeyedProcessFunction):
+            raise TypeError(f"process() on a keyed stream takes a KeyedProcessFunction; got {type(func).__name__}.")
+        return self._add("Keyed Process", keyed.KeyedProcessOperator, func, output_type)
+
+    def reduce(self, func: Any) -> DataStream:
+        return self._add("Reduce", keyed.ReduceOperator, func, self._node.output_type)
+
+    def sum(self, position_to_sum: int | str = 0) -> DataStream:
+        return self._aggregate("Sum", position_to_sum)
+
+    def min(self, position_to_min: int | str = 0) -> DataStream:
+        return self._aggregate("Min", position_to_min)
+
+    def max(self, position_to_max: int | str = 0) -> DataStream:
+        return self._aggregate("Max", position_to_max)
+
+    def min_by(self, position_to_min_by: int | str = 0) -> DataStream:
+        return self._aggregate("Min By", position_to_min_by)
+
+    def max_by(self, position_to_max_by: int | str = 0) -> DataStream:
+        return self._aggregate("Max By", position_to_max_by)
+
+    def map_with_state(self, func: Callable[[Any, Any], tuple[Any, Any]], state_type: Any = None, output_type: Any = None) -> DataStream:
+        """``func(row, state) -> (result, new state)``; the state is None at first, and None as the new state clears it."""
+        return self.flat_map(state_mapper(func, resolve(state_type), flat=False), output_type).name("Map With State")
+
+    def flat_map_with_state(
+        self, func: Callable[[Any, Any], tuple[Any, Any]], state_type: Any = None, output_type: Any = None
+    ) -> DataStream:
+        """``func(row, state) -> (iterable of results, new state)``."""
+        return self.flat_map(state_mapper(func, resolve(state_type), flat=True), output_type).name("Flat Map With State")
+
+    def key_by(self, key_selector: Any, key_type: Any = None) -> KeyedStream:
+        return self._origin.key_by(key_selector, key_type)
+
+    def _aggregate(self, name: str, position: int | str) -> DataStream:
+        reducer = field_reducer(name, position, self._node.output_type)
+        return self._add(name, keyed.ReduceOperator, reducer, self._node.output_type)
+
+    def _connection(self) -> Connection:
+        return Connection(self._node, key_by=self._key_by)
+
+    def _refuse(self, *_: Any, **__: Any) -> Any:
+        raise ProgramError("Cannot override partitioning of a keyed stream, nor set the name, uid or parallelism of a key_by: set them on the operator behind it.")
+
+    rebalance = shuffle = rescale = forward = broadcast = global_ = _refuse
+    name = uid = set_uid_hash = set_parallelism = set_max_parallelism = _refuse
+    force_non_parallel = start_new_chain = disable_chaining = set_description = _refuse
+
+
+class CloseableIterator:
+    """Rows of a running job, as they are published. Closing it cancels the job."""
+
+    def __init__(self, rows: Iterator[Any], close: Callable[[], None]) -> None:
+        self._rows = rows
+        self._close = close
+
+    def __iter__(self) -> Iterator[Any]:
+        return self._rows
+
+    def __next__(self) -> Any:
+        return next(self._rows)
+
+    def close(self) -> None:
+        self._close()
+
+    def __enter__(self) -> CloseableIterator:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

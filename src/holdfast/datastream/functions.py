@@ -1,0 +1,126 @@
+"""The functions that users write: PyFlink's classes, and Flink's contracts for state that belongs to a subtask."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from typing import Any
+
+from holdfast.runtime.context import FunctionInitializationContext, FunctionSnapshotContext, RuntimeContext
+from holdfast.runtime.keyed import KeyedProcessContext
+from holdfast.runtime.stateless import ProcessContext
+
+__all__ = [
+    "AggregateFunction",
+    "CheckpointListener",
+    "CheckpointedFunction",
+    "FilterFunction",
+    "FlatMapFunction",
+    "Function",
+    "FunctionInitializationContext",
+    "FunctionSnapshotContext",
+    "KeySelector",
+    "KeyedProcessFunction",
+    "MapFunction",
+    "ProcessFunction",
+    "ReduceFunction",
+    "RuntimeContext",
+]
+
+
+class Function(ABC):  # noqa: B024 - its two methods do nothing by default
+    """The life cycle that all functions share. One object per subtask lives for an attempt, as in Flink."""
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        """Called once per attempt in a Spark task, before the first row; again only where a field could not be pickled."""
+
+    def close(self) -> None:
+        """Called once when the attempt ends in order; not after a crash."""
+
+
+class MapFunction(Function):
+    @abstractmethod
+    def map(self, value: Any) -> Any:
+        """One row for one row."""
+
+
+class FlatMapFunction(Function):
+    @abstractmethod
+    def flat_map(self, value: Any) -> Iterable[Any] | None:
+        """Any number of rows for one row, by ``yield`` or as an iterable."""
+
+
+class FilterFunction(Function):
+    @abstractmethod
+    def filter(self, value: Any) -> bool:
+        """True keeps the row."""
+
+
+class ReduceFunction(Function):
+    @abstractmethod
+    def reduce(self, value1: Any, value2: Any) -> Any:
+        """Combine what was kept with the new value, into the same type."""
+
+
+class AggregateFunction(Function):
+    """Combines values into an accumulator of another type."""
+
+    @abstractmethod
+    def create_accumulator(self) -> Any: ...
+
+    @abstractmethod
+    def add(self, value: Any, accumulator: Any) -> Any: ...
+
+    @abstractmethod
+    def get_result(self, accumulator: Any) -> Any: ...
+
+    @abstractmethod
+    def merge(self, acc_a: Any, acc_b: Any) -> Any: ...
+
+
+class KeySelector(Function):
+    @abstractmethod
+    def get_key(self, value: Any) -> Any:
+        """The key of a row: the same for the same row, never None."""
+
+
+class ProcessFunction(Function):
+    Context = ProcessContext
+
+    @abstractmethod
+    def process_element(self, value: Any, ctx: ProcessContext) -> Iterable[Any] | None:
+        """Any number of rows for one row."""
+
+
+class KeyedProcessFunction(Function):
+    """Sees rows with their key, keeps keyed state, and sets timers for the current key."""
+
+    Context = KeyedProcessContext
+    OnTimerContext = KeyedProcessContext
+
+    @abstractmethod
+    def process_element(self, value: Any, ctx: KeyedProcessContext) -> Iterable[Any] | None: ...
+
+    def on_timer(self, timestamp: int, ctx: KeyedProcessContext) -> Iterable[Any] | None:
+        """A timer of the current key is due. Timers of one operator fire in the order of their time."""
+        return None
+
+
+class CheckpointedFunction(ABC):
+    """A function with state of its own subtask, not of a key."""
+
+    @abstractmethod
+    def initialize_state(self, context: FunctionInitializationContext) -> None:
+        """Called once per attempt before ``open``, on a fresh start too: declare operator state and take what was restored."""
+
+    @abstractmethod
+    def snapshot_state(self, context: FunctionSnapshotContext) -> None:
+        """Called for every checkpoint, after the last row before its barrier: write to the declared state."""
+
+
+class CheckpointListener:
+    """Told of the fate of checkpoints, with the epoch after it. Best effort: a notification may never come."""
+
+    def notify_checkpoint_complete(self, checkpoint_id: int) -> None: ...
+
+    def notify_checkpoint_aborted(self, checkpoint_id: int) -> None: ...

@@ -1,0 +1,187 @@
+"""The job as a plain value: operators with their ids and parallelism, the edges between them, and the job's settings."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import cloudpickle
+import mmh3
+
+from holdfast.errors import NotPicklableError, ProgramError
+from holdfast.graph.stream_graph import Connection, Node, StreamGraph
+from holdfast.runtime.partitioners import Broadcast, Forward, KeyGroupHash, Partitioner, Rebalance
+from holdfast.state.keygroups import default_max_parallelism
+from holdfast.types.settings import BackendSettings, CheckpointSettings, EpochSettings, RecoverySettings, RestartSettings
+
+
+@dataclass(frozen=True)
+class JobSettings:
+    """Everything about a job that is not its operators."""
+
+    checkpoint: CheckpointSettings
+    restart: RestartSettings
+    backend: BackendSettings
+    epoch: EpochSettings
+    recovery: RecoverySettings
+    spark: Mapping[str, str] = field(default_factory=dict)
+    parameters: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class JobOperator:
+    """One operator. ``max_parallelism_explicit`` decides whether a restored value may be adopted."""
+
+    operator_id: str
+    node: Node
+    name: str
+    uid: str | None
+    parallelism: int
+    max_parallelism: int
+    max_parallelism_explicit: bool
+    #: Pickled function, source, sink or strategy.
+    body: bytes
+
+
+@dataclass(frozen=True, eq=False)
+class JobEdge:
+    source: JobOperator
+    target: JobOperator
+    connection: Connection
+    partitioner: Partitioner
+
+
+@dataclass(frozen=True)
+class JobGraph:
+    job_id: str
+    name: str
+    operators: tuple[JobOperator, ...]
+    edges: tuple[JobEdge, ...]
+    settings: JobSettings
+
+    def inputs_of(self, operator: JobOperator) -> list[JobEdge]:
+        return [edge for edge in self.edges if edge.target is operator]
+
+    def outputs_of(self, operator: JobOperator) -> list[JobEdge]:
+        return [edge for edge in self.edges if edge.source is operator]
+
+
+def build_job_graph(
+    graph: StreamGraph,
+    job_id: str,
+    name: str,
+    settings: JobSettings,
+    parallelism: int,
+    max_parallelism: int | None,
+    adopted: Mapping[str, int] | None = None,
+) -> JobGraph:
+    """Resolve ids, parallelism and partitioning. ``adopted`` are maximum parallelisms taken over from a restored snapshot, by operator id."""
+    if not graph.nodes:
+        raise ProgramError("The program has no operators. Add a source and at least one sink before execute().")
+    if not any(node.is_sink for node in graph.nodes):
+        raise ProgramError("The program has no sink: nothing would come out of it. Add print(), sink_to(...) or use execute_and_collect().")
+    ids = _operator_ids(graph)
+    operators: dict[Node, JobOperator] = {}
+    for node in graph.nodes:
+        operators[node] = _operator(node, ids[node], parallelism, max_parallelism, adopted or {})
+    edges = tuple(
+        _edge(connection, operators[connection.source], operators[node]) for node in graph.nodes for connection in node.inputs
+    )
+    return JobGraph(job_id, name, tuple(operators.values()), edges, settings)
+
+
+def _operator(
+    node: Node, operator_id: str, default_parallelism: int, job_maximum: int | None, adopted: Mapping[str, int]
+) -> JobOperator:
+    parallelism = node.parallelism or min(default_parallelism, node.parallelism_limit or default_parallelism)
+    if node.parallelism_limit is not None and parallelism > node.parallelism_limit:
+        raise ProgramError(f"'{node.name}' runs with at most {node.parallelism_limit} subtasks, and {parallelism} were asked for.")
+    explicit = node.max_parallelism or job_maximum
+    maximum = explicit or adopted.get(operator_id) or default_max_parallelism(parallelism)
+    if parallelism > maximum:
+        raise ProgramError(
+            f"'{node.name}': parallelism {parallelism} is above its maximum parallelism {maximum}. "
+            "Lower the parallelism, or raise the maximum with set_max_parallelism() (for a job without state to restore)."
+        )
+    return JobOperator(
+        operator_id, node, node.name, node.uid, parallelism, maximum, explicit is not None, _pickle(node)
+    )
+
+
+def _pickle(node: Node) -> bytes:
+    try:
+        return bytes(cloudpickle.dumps(node.body))
+    except Exception as error:
+        culprit = _unpicklable_field(node.body)
+        where = f" (its field '{culprit}')" if culprit else ""
+        raise NotPicklableError(
+            f"The function of '{node.name}' cannot be sent to the executors{where}: {type(error).__name__}: {error}. "
+            "Make connections, locks and open files in open(), not in the constructor or in a closure."
+        ) from error
+
+
+def _unpicklable_field(body: Any) -> str | None:
+    for name, value in getattr(body, "__dict__", {}).items():
+        try:
+            cloudpickle.dumps(value)
+        except Exception:
+            return str(name)
+    return None
+
+
+def _edge(connection: Connection, source: JobOperator, target: JobOperator) -> JobEdge:
+    if connection.key_by is not None:
+        key = connection.key_by
+        partitioner: Partitioner = KeyGroupHash(key.key_type, target.max_parallelism, key.columns, key.selector)
+        _check_picklable_selector(partitioner, target)
+    elif connection.partitioner is not None:
+        partitioner = connection.partitioner
+    else:
+        partitioner = Forward() if source.parallelism == target.parallelism else Rebalance()
+    if isinstance(partitioner, Forward) and source.parallelism != target.parallelism:
+        raise ProgramError(
+            f"forward() from '{source.name}' ({source.parallelism} subtasks) to '{target.name}' ({target.parallelism}): "
+            "forward needs the same parallelism on both sides. Use rebalance(), or set the same parallelism."
+        )
+    return JobEdge(source, target, connection, partitioner)
+
+
+def _check_picklable_selector(partitioner: KeyGroupHash, target: JobOperator) -> None:
+    try:
+        cloudpickle.dumps(partitioner.selector)
+    except Exception as error:
+        raise NotPicklableError(
+            f"The key selector before '{target.name}' cannot be sent to the executors: {type(error).__name__}: {error}"
+        ) from error
+
+
+def is_broadcast(edge: JobEdge) -> bool:
+    return isinstance(edge.partitioner, Broadcast)
+
+
+def operator_id_of_uid(uid: str) -> str:
+    """Flink's id of a uid: 128-bit Murmur3 of its UTF-8 bytes."""
+    return mmh3.hash_bytes(uid.encode(), 0, True).hex()
+
+
+def _operator_ids(graph: StreamGraph) -> dict[Node, str]:
+    ids: dict[Node, str] = {}
+    owners: dict[str, Node] = {}
+    for node in graph.nodes:
+        if node.uid_hash is not None:
+            operator_id = node.uid_hash.lower()
+        elif node.uid is not None:
+            operator_id = operator_id_of_uid(node.uid)
+        else:
+            position = hashlib.md5(usedforsecurity=False)
+            position.update(f"{node.number}|{node.name}|".encode())
+            for connection in node.inputs:
+                position.update(ids[connection.source].encode())
+            operator_id = position.hexdigest()
+        if operator_id in owners:
+            raise ProgramError(f"'{owners[operator_id].name}' and '{node.name}' have the same uid ('{node.uid or node.uid_hash}'). Uids must be unique.")
+        owners[operator_id] = node
+        ids[node] = operator_id
+    return ids

@@ -1,0 +1,122 @@
+"""From the job graph to the plan that tasks run: chains, levels and numbered edges."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from holdfast.graph.job_graph import JobEdge, JobGraph, JobOperator, is_broadcast
+from holdfast.runtime.plan import ChainSpec, EdgeSpec, JobPlan, OperatorSpec, TaskOptions
+from holdfast.spark.job import DataFrameInput
+from holdfast.state.store import StateBackend
+
+
+@dataclass(frozen=True)
+class PlannedJob:
+    plan: JobPlan
+    data_frames: tuple[DataFrameInput, ...]
+
+
+def plan_job(graph: JobGraph, backend: StateBackend, options: TaskOptions) -> PlannedJob:
+    chained = {edge for edge in graph.edges if _can_chain(graph, edge)}
+    heads = [o for o in graph.operators if not any(edge in chained for edge in graph.inputs_of(o))]
+    members = {head: _members(graph, head, chained) for head in heads}
+    home = {operator: head for head, chain in members.items() for operator in chain}
+    levels = _levels(graph, heads, home, chained)
+    crossing = sorted((e for e in graph.edges if e not in chained), key=lambda e: (not is_broadcast(e), graph.edges.index(e)))
+    edge_ids = {edge: number for number, edge in enumerate(crossing)}
+    edges = tuple(_edge_spec(edge, number, levels[home[edge.target]]) for edge, number in edge_ids.items())
+    chains = tuple(
+        _chain_spec(graph, number, head, members[head], levels[head], edge_ids)
+        for number, head in enumerate(h for h in heads if h.node.data_frame is None)
+    )
+    slots = max(operator.parallelism for operator in graph.operators if operator.node.data_frame is None)
+    plan = JobPlan(graph.job_id, graph.name, slots, chains, edges, backend, options, graph.settings.parameters)
+    return PlannedJob(plan, _data_frames(graph, edge_ids))
+
+
+def _can_chain(graph: JobGraph, edge: JobEdge) -> bool:
+    """Neighbours with one row path between them run in one task, by a call."""
+    source, target = edge.source.node, edge.target.node
+    return (
+        edge.partitioner.chainable
+        and len(graph.inputs_of(edge.target)) == 1
+        and edge.source.parallelism == edge.target.parallelism
+        and source.chainable
+        and target.chainable
+        and not target.chain_head
+        and source.data_frame is None
+    )
+
+
+def _members(graph: JobGraph, head: JobOperator, chained: set[JobEdge]) -> list[JobOperator]:
+    chain, position = [head], 0
+    while position < len(chain):
+        chain += [edge.target for edge in graph.outputs_of(chain[position]) if edge in chained]
+        position += 1
+    return chain
+
+
+def _levels(
+    graph: JobGraph, heads: list[JobOperator], home: Mapping[JobOperator, JobOperator], chained: set[JobEdge]
+) -> dict[JobOperator, int]:
+    """A chain runs one level behind the last of its inputs; sources are level 0. Heads come in topological order."""
+    levels: dict[JobOperator, int] = {}
+    for head in heads:
+        inputs = [levels[home[edge.source]] for edge in graph.inputs_of(head) if edge not in chained]
+        levels[head] = 1 + max(inputs) if inputs else 0
+    return levels
+
+
+def _edge_spec(edge: JobEdge, number: int, target_level: int) -> EdgeSpec:
+    return EdgeSpec(
+        edge_id=number,
+        source_operator=edge.source.operator_id,
+        target_operator=edge.target.operator_id,
+        partitioner=edge.partitioner,
+        type_info=edge.source.node.output_type,
+        # The partitions of a DataFrame are one channel: they hold no state, and end together.
+        source_parallelism=1 if edge.source.node.data_frame is not None else edge.source.parallelism,
+        target_parallelism=edge.target.parallelism,
+        target_level=target_level,
+        input_index=edge.connection.input_index,
+        event_time=edge.source.node.event_time,
+        of_data_frame=edge.source.node.data_frame is not None,
+    )
+
+
+def _chain_spec(
+    graph: JobGraph, number: int, head: JobOperator, members: list[JobOperator], level: int, edge_ids: Mapping[JobEdge, int]
+) -> ChainSpec:
+    links = {
+        o.operator_id: tuple(e.target.operator_id for e in graph.outputs_of(o) if e not in edge_ids) for o in members
+    }
+    outputs = {o.operator_id: tuple(edge_ids[e] for e in graph.outputs_of(o) if e in edge_ids) for o in members}
+    inputs = tuple(edge_ids[e] for e in graph.inputs_of(head))
+    return ChainSpec(number, level, head.parallelism, tuple(_operator_spec(o) for o in members), links, outputs, inputs)
+
+
+def _operator_spec(operator: JobOperator) -> OperatorSpec:
+    node = operator.node
+    assert node.factory is not None
+    return OperatorSpec(
+        operator_id=operator.operator_id,
+        name=operator.name,
+        factory=node.factory,
+        body=operator.body,
+        parallelism=operator.parallelism,
+        max_parallelism=operator.max_parallelism,
+        output_type=node.output_type,
+        key_type=node.key_type,
+        keyed=node.keyed,
+        event_time=node.event_time,
+        uid=operator.uid,
+    )
+
+
+def _data_frames(graph: JobGraph, edge_ids: Mapping[JobEdge, int]) -> tuple[DataFrameInput, ...]:
+    sources = [o for o in graph.operators if o.node.data_frame is not None]
+    return tuple(
+        DataFrameInput(group, o.operator_id, o.name, o.node.data_frame, tuple(edge_ids[e] for e in graph.outputs_of(o)))
+        for group, o in enumerate(sources, start=1)
+    )

@@ -1,0 +1,86 @@
+"""The program as the user wrote it: nodes and the connections between them, still without parallelism, chains and levels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from holdfast.runtime.operator import Operator
+from holdfast.runtime.partitioners import Partitioner
+from holdfast.types.typeinfo import TypeInformation
+
+
+@dataclass(frozen=True)
+class KeyBy:
+    """How a stream is keyed: by columns of its rows, or by a function of them."""
+
+    key_type: TypeInformation
+    columns: tuple[str, ...] = ()
+    selector: Callable[[Any], Any] | None = None
+
+
+@dataclass(eq=False)
+class Connection:
+    """An input of a node. Without partitioner and key it is forward, or rebalance where the parallelism differs."""
+
+    source: Node
+    partitioner: Partitioner | None = None
+    key_by: KeyBy | None = None
+    input_index: int = 0
+
+
+@dataclass(eq=False)
+class Node:
+    """One operator of the program; the fields that builders set later are plain attributes."""
+
+    number: int
+    name: str
+    factory: type[Operator] | None
+    body: Any
+    output_type: TypeInformation
+    inputs: list[Connection] = field(default_factory=list)
+    parallelism: int | None = None
+    max_parallelism: int | None = None
+    uid: str | None = None
+    uid_hash: str | None = None
+    #: Its rows carry event timestamps.
+    event_time: bool = False
+    #: False after disable_chaining: neither side is chained.
+    chainable: bool = True
+    #: True after start_new_chain: not chained to its input.
+    chain_head: bool = False
+    #: Parallelism cannot be raised above this: a source that keeps one order.
+    parallelism_limit: int | None = None
+    #: Set for ``from_data_frame``: the DataFrame, which Spark reads in level 0.
+    data_frame: Any = None
+    is_sink: bool = False
+
+    @property
+    def keyed(self) -> bool:
+        return any(connection.key_by is not None for connection in self.inputs)
+
+    @property
+    def key_type(self) -> TypeInformation | None:
+        return next((c.key_by.key_type for c in self.inputs if c.key_by is not None), None)
+
+
+class StreamGraph:
+    """All nodes of a program, in the order in which they were made."""
+
+    def __init__(self) -> None:
+        self.nodes: list[Node] = []
+
+    def add(
+        self,
+        name: str,
+        factory: type[Operator] | None,
+        body: Any,
+        output_type: TypeInformation,
+        inputs: list[Connection],
+        event_time: bool | None = None,
+    ) -> Node:
+        carries_time = any(c.source.event_time for c in inputs) if event_time is None else event_time
+        node = Node(len(self.nodes), name, factory, body, output_type, inputs, event_time=carries_time)
+        self.nodes.append(node)
+        return node

@@ -1,0 +1,213 @@
+"""One subtask of a chain of operators: its inputs, its outputs, and the order of calls along it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from holdfast.runtime.batch import Batch
+from holdfast.runtime.endpoints import SourceOperator
+from holdfast.runtime.envelope import ChannelStatus, Header
+from holdfast.runtime.epoch import Notification, NotificationKind, OperatorProgress, SinkHandle
+from holdfast.runtime.operator import MAX_WATERMARK, MIN_WATERMARK, Operator
+from holdfast.runtime.plan import ChainSpec, EdgeSpec, TaskOptions
+from holdfast.runtime.router import EdgeReader, Outbox, Router
+from holdfast.runtime.watermarks import ChannelWatermarks, TimestampsAndWatermarksOperator
+from holdfast.state.descriptors import ListStateDescriptor
+from holdfast.types.typeinfo import Types
+
+
+class Chain:
+    """Operators in order from head to tail. Lives for an attempt; one epoch after the other goes through it."""
+
+    def __init__(self, spec: ChainSpec, subtask: int, edges: Mapping[int, EdgeSpec], options: TaskOptions) -> None:
+        self.spec = spec
+        self.subtask = subtask
+        self.operators: list[Operator] = [o.factory(o) for o in spec.operators]
+        self._by_id = {o.spec.operator_id: o for o in self.operators}
+        self._edges = edges
+        self._options = options
+        self._gate = ChannelWatermarks()
+        self._readers = {edge: EdgeReader(edges[edge]) for edge in spec.inputs}
+        self._routers: dict[int, Router] = {}
+        self.finished = False
+
+    @property
+    def head(self) -> Operator:
+        return self.operators[0]
+
+    def connect(self) -> None:
+        """Tie operators to each other and to the edges that leave the chain; environments are set by now."""
+        for operator in self.operators:
+            operator_id = operator.spec.operator_id
+            for follower in self.spec.links.get(operator_id, ()):
+                operator.output.add_operator(self._by_id[follower])
+            for edge_id in self.spec.outputs.get(operator_id, ()):
+                router = Router(self._edges[edge_id], self.subtask, self.subtask, operator.where, self._options)
+                operator.output.add_collector(router)
+                self._routers[edge_id] = router
+        for edge_id in self.spec.inputs:
+            for channel in range(self._edges[edge_id].source_parallelism):
+                self._gate.expect(edge_id, channel)
+
+    # -- life cycle ------------------------------------------------------------------------------------------------------------
+
+    def bind_state(self) -> None:
+        for operator in reversed(self.operators):
+            operator.bind_state()
+        store = self.head.environment.operator_state
+        self._state = store.get_union_list_state(ListStateDescriptor("_chain", Types.PICKLED_BYTE_ARRAY()))
+        self._adopt_restored(list(self._state.get()))
+
+    def open(self) -> None:
+        """The attempt begins: state of all operators first, then ``open``, tail to head."""
+        for operator in reversed(self.operators):
+            operator.initialize_state()
+        for operator in reversed(self.operators):
+            operator.open()
+
+    def close(self) -> None:
+        for operator in reversed(self.operators):
+            operator.close()
+
+    def _adopt_restored(self, restored: list[dict[str, Any]]) -> None:
+        """Continue from a checkpoint: time does not go back, and what was finished stays finished."""
+        if not restored:
+            return
+        own = [r for r in restored if r["subtask"] == self.subtask and r["parallelism"] == self.spec.parallelism]
+        relevant = own or restored
+        self.finished = all(r["finished"] for r in relevant)
+        self._set_watermark(min(r["watermark"] for r in relevant))
+
+    def _set_watermark(self, watermark: int) -> None:
+        for edge_id in self.spec.inputs:
+            for channel in range(self._edges[edge_id].source_parallelism):
+                self._gate.update(edge_id, channel, ChannelStatus(watermark, False, False))
+        for operator in self.operators:
+            operator.watermark = max(operator.watermark, watermark)
+
+    # -- an epoch --------------------------------------------------------------------------------------------------------------
+
+    def begin_epoch(self, epoch: int, nonce: str, outbox: Outbox) -> None:
+        for operator in self.operators:
+            operator.environment.epoch, operator.environment.nonce = epoch, nonce
+            operator.rows_in = operator.output.rows = 0
+        for router in self._routers.values():
+            router.begin_epoch(outbox)
+
+    def notify(self, notifications: tuple[Notification, ...]) -> None:
+        for notification in notifications:
+            for operator in reversed(self.operators):
+                if notification.kind is NotificationKind.COMPLETE:
+                    operator.notify_complete(notification.checkpoint_id)
+                else:
+                    operator.notify_aborted(notification.checkpoint_id)
+
+    def read_source(self, rows: int, max_millis: int) -> Iterator[int]:
+        """Read this epoch's slice when the head is a source."""
+        head = self.head
+        if not isinstance(head, SourceOperator) or self.finished:
+            return
+        yield from head.read(rows, max_millis)
+        if head.ended:
+            self._finish()
+
+    def receive(self, edge_id: int, channel: int, header: Header, body: memoryview) -> None:
+        """One envelope of an input edge."""
+        edge = self._edges[edge_id]
+        if edge.of_data_frame:
+            channel = 0
+        if header.rows:
+            batch = self._readers[edge_id].read(header, body)
+            if batch.watermarks is not None:
+                batch.watermarks = self._gate.cap(edge_id, channel, batch.watermarks)
+            self.push(batch, edge.input_index)
+        if header.status is not None:
+            watermark = self._gate.update(edge_id, channel, header.status)
+            if watermark > self.head.watermark and watermark != MIN_WATERMARK:
+                self.head.process_watermark(watermark)
+
+    def push(self, batch: Batch, input_index: int = 0) -> None:
+        self.head.rows_in += len(batch)
+        self.head.process(batch, input_index)
+
+    def end_input(self) -> None:
+        """All envelopes of the epoch are through: if every channel ended, so does this chain."""
+        if not self.finished and self.spec.inputs and self._gate.ended:
+            self._finish()
+
+    def _finish(self) -> None:
+        self.head.process_watermark(MAX_WATERMARK)
+        for operator in self.operators:
+            operator.finish()
+        self.finished = True
+
+    def fire_processing_timers(self, now: int) -> None:
+        if not self.finished:
+            for operator in self.operators:
+                operator.fire_processing_timers(now)
+
+    def next_processing_timer(self) -> int | None:
+        if self.finished:
+            return None
+        return min((t for o in self.operators if (t := o.next_processing_timer()) is not None), default=None)
+
+    def prepare_snapshot(self, checkpoint_id: int) -> None:
+        for operator in self.operators:
+            operator.prepare_snapshot(checkpoint_id)
+
+    def end_epoch(self) -> list[SinkHandle]:
+        """Close the outputs with their statuses; sinks pre-commit."""
+        handles: list[SinkHandle] = []
+        idle = {self.head.spec.operator_id: self._gate.idle}
+        for operator in self.operators:
+            handles += operator.end_epoch()
+            operator_id = operator.spec.operator_id
+            operator_idle = idle[operator_id]
+            if isinstance(operator, TimestampsAndWatermarksOperator):
+                operator_idle = operator.idle
+            for follower in self.spec.links.get(operator_id, ()):
+                idle[follower] = operator_idle
+            status = ChannelStatus(operator.watermark, operator_idle, self.finished)
+            for edge_id in self.spec.outputs.get(operator_id, ()):
+                self._routers[edge_id].close_epoch(status)
+        return handles
+
+    def fail_epoch(self) -> None:
+        for operator in self.operators:
+            operator.fail_epoch()
+
+    def snapshot_state(self, checkpoint_id: int, timestamp: int) -> None:
+        for operator in reversed(self.operators):
+            operator.snapshot_state(checkpoint_id, timestamp)
+        self._state.update(
+            [
+                {
+                    "subtask": self.subtask,
+                    "parallelism": self.spec.parallelism,
+                    "watermark": self.head.watermark,
+                    "finished": self.finished,
+                }
+            ]
+        )
+
+    def progress(self) -> list[OperatorProgress]:
+        return [
+            OperatorProgress(o.spec.operator_id, self.subtask, o.rows_in, o.output.rows, o.watermark, self.finished)
+            for o in self.operators
+        ]
+
+    # -- between epochs --------------------------------------------------------------------------------------------------------
+
+    def dump(self) -> dict[str, Any]:
+        return {
+            "finished": self.finished,
+            "channels": self._gate.dump(),
+            "routers": {edge: router.dump() for edge, router in self._routers.items()},
+        }
+
+    def load(self, dumped: dict[str, Any]) -> None:
+        self.finished = dumped["finished"]
+        self._gate.load(dumped["channels"])
+        for edge, router in dumped["routers"].items():
+            self._routers[edge].load(router)

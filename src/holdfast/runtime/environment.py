@@ -1,0 +1,47 @@
+"""What an operator's subtask finds around it: its place in the job, its state, its clock."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from holdfast.errors import StateAccessError
+from holdfast.state.operator_state import DefaultOperatorStateBackend
+
+if TYPE_CHECKING:
+    from holdfast.runtime.plan import OperatorSpec
+    from holdfast.state.keyed_backend import KeyedStateBackend
+
+
+def wall_clock() -> int:
+    """Milliseconds since 1970."""
+    return int(time.time() * 1000)
+
+
+@dataclass(slots=True)
+class OperatorEnvironment:
+    """One object per (operator, subtask) and attempt, shared by the operator and its function's contexts."""
+
+    spec: OperatorSpec
+    job_id: str
+    job_name: str
+    subtask: int
+    attempt: int
+    operator_state: DefaultOperatorStateBackend
+    keyed_state: KeyedStateBackend | None = None
+    restored_checkpoint_id: int | None = None
+    clock: Callable[[], int] = wall_clock
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    #: The epoch that runs, and the nonce of its execution: names of sink transactions.
+    epoch: int = 0
+    nonce: str = ""
+
+    def keyed(self) -> KeyedStateBackend:
+        if self.keyed_state is None:
+            raise StateAccessError(
+                f"{self.spec.describe(self.subtask)}: this state is only accessible by functions on a keyed stream. "
+                "Put key_by(...) before the function, or keep the state per subtask through CheckpointedFunction."
+            )
+        return self.keyed_state

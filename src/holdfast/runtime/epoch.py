@@ -1,0 +1,110 @@
+"""What one epoch asks of its tasks, and what a task answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+import msgspec
+
+from holdfast.state.handles import CheckpointRequest, OperatorRecord, SubtaskSnapshot
+from holdfast.state.snapshot_io import SnapshotReader, SnapshotWriter
+
+
+class NotificationKind(str, Enum):
+    COMPLETE = "COMPLETE"
+    ABORTED = "ABORTED"
+
+
+@dataclass(frozen=True, slots=True)
+class Notification:
+    """The fate of a checkpoint, told to functions with the next epoch."""
+
+    kind: NotificationKind
+    checkpoint_id: int
+
+
+class RestoredJob(msgspec.Struct, frozen=True):
+    """A completed checkpoint as the tasks restore it: its records already carry this job's operator ids."""
+
+    checkpoint_id: int
+    epoch: int
+    operators: tuple[OperatorRecord, ...]
+
+    def record(self, operator_id: str) -> OperatorRecord | None:
+        return next((r for r in self.operators if r.operator_id == operator_id), None)
+
+
+@dataclass(frozen=True, slots=True)
+class EpochSpec:
+    """One epoch of one attempt. Sent with every task of the epoch, so it stays small."""
+
+    attempt: int
+    epoch: int
+    #: Nonces that the coordinator accepted for the epoch before, as [level][slot]; empty in the attempt's first epoch.
+    accepted: tuple[tuple[str, ...], ...]
+    #: The epoch that ``restore`` leads to: a store may be rebuilt only when the epoch before this one is exactly that.
+    restore_epoch: int
+    #: False in an attempt that starts with empty state.
+    restored: bool
+    rows_per_subtask: int
+    max_millis: int
+    checkpoint: CheckpointRequest | None = None
+    writer: SnapshotWriter | None = None
+    reader: SnapshotReader | None = None
+    notifications: tuple[Notification, ...] = ()
+    #: The epoch of the newest completed checkpoint: change marks up to it are no longer needed.
+    durable_epoch: int = -1
+    #: Sources are not read: the epoch runs for timers, a checkpoint or a notification.
+    read_sources: bool = True
+    #: The last epoch of the attempt: functions are closed at its end and local stores are removed.
+    close: bool = False
+
+    def base_nonce(self, level: int, slot: int) -> str:
+        """The nonce of the stamp that the task of (level, slot) continues."""
+        return self.accepted[level][slot] if self.accepted else f"restore-{self.attempt}"
+
+
+class SinkHandle(msgspec.Struct, frozen=True):
+    """A transaction that a sink's subtask pre-committed in this epoch."""
+
+    operator_id: str
+    subtask: int
+    handle: bytes
+
+
+class OperatorProgress(msgspec.Struct, frozen=True):
+    """What one operator's subtask did in the epoch."""
+
+    operator_id: str
+    subtask: int
+    rows_in: int
+    rows_out: int
+    watermark: int
+    ended: bool
+
+
+class Acknowledgement(msgspec.Struct, frozen=True):
+    """A task's word that it committed its epoch. The coordinator takes an epoch only with one of every task, all agreeing on nonces."""
+
+    group: int
+    level: int
+    slot: int
+    epoch: int
+    nonce: str
+    #: Sender number -> the nonce that its barrier carried.
+    consumed: dict[int, str]
+    progress: tuple[OperatorProgress, ...] = ()
+    transactions: tuple[SinkHandle, ...] = ()
+    snapshots: tuple[SubtaskSnapshot, ...] = ()
+    #: Why no snapshot could be written: the checkpoint is aborted, the epoch counts.
+    snapshot_failure: str | None = None
+    #: The earliest processing-time timer of the task's operators, in milliseconds.
+    next_timer: int | None = None
+    #: Nothing more will come out of any operator of this task.
+    ended: bool = False
+    #: Bytes that were read to rebuild state.
+    restored_bytes: int = 0
+    warnings: tuple[str, ...] = ()
+    host: str = ""
+    executor: str = ""

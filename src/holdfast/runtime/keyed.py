@@ -1,0 +1,222 @@
+"""Operators behind a ``key_by``. The loops here are the hot path: per row they set the key and call the function, nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from holdfast.runtime.batch import Batch
+from holdfast.runtime.functions import FunctionOperator, method_of
+from holdfast.runtime.plan import OperatorSpec
+from holdfast.runtime.stateless import repeat_times, select_rows
+from holdfast.runtime.timer_service import TimeDomain, TimerService
+from holdfast.state.descriptors import ValueStateDescriptor
+
+
+class KeyedOperator(FunctionOperator):
+    """Gives each row's key to the keyed backend before the function sees the row."""
+
+    def bind_state(self) -> None:
+        self.keyed_state = self.environment.keyed()
+        self.key_context = self.keyed_state.context
+        super().bind_state()
+
+    def keys_of(self, batch: Batch) -> list[Any]:
+        assert batch.keys is not None, "the rows of a keyed operator come with their keys"
+        return batch.keys
+
+    def for_each_row(self, batch: Batch, function: Callable[[Any], Any]) -> tuple[list[Any], list[int] | None]:
+        """All results of ``function`` in order, and how many came of each row where times must follow them."""
+        out: list[Any] = []
+        counts: list[int] | None = [] if batch.timestamps is not None else None
+        context = self.key_context
+        key = value = None
+        try:
+            for key, value in zip(self.keys_of(batch), batch.values, strict=True):
+                context.key = key
+                before = len(out)
+                result = function(value)
+                if result is not None:
+                    out.extend(result)
+                if counts is not None:
+                    counts.append(len(out) - before)
+        except Exception as error:
+            raise self.failure(error, value, key) from error
+        return out, counts
+
+
+class KeyedMapOperator(KeyedOperator):
+    def process(self, batch: Batch, input_index: int) -> None:
+        function = method_of(self.function, "map")
+        out: list[Any] = []
+        append, context = out.append, self.key_context
+        key = value = None
+        try:
+            for key, value in zip(self.keys_of(batch), batch.values, strict=True):
+                context.key = key
+                append(function(value))
+        except Exception as error:
+            raise self.failure(error, value, key) from error
+        self.output.collect(Batch(out, batch.timestamps, batch.watermarks))
+
+
+class KeyedFlatMapOperator(KeyedOperator):
+    def process(self, batch: Batch, input_index: int) -> None:
+        self.output.collect(repeat_times(batch, *self.for_each_row(batch, method_of(self.function, "flat_map"))))
+
+
+class KeyedFilterOperator(KeyedOperator):
+    def process(self, batch: Batch, input_index: int) -> None:
+        function = method_of(self.function, "filter")
+        context = self.key_context
+        kept: list[int] = []
+        key = value = None
+        try:
+            for index, (key, value) in enumerate(zip(self.keys_of(batch), batch.values, strict=True)):
+                context.key = key
+                if function(value):
+                    kept.append(index)
+        except Exception as error:
+            raise self.failure(error, value, key) from error
+        self.output.collect(select_rows(batch, kept))
+
+
+class ReduceOperator(KeyedOperator):
+    """Keeps one value per key and emits it after each row."""
+
+    def bind_state(self) -> None:
+        super().bind_state()
+        descriptor = ValueStateDescriptor("_reduce", self.spec.output_type)
+        self._state = self.keyed_state.state(descriptor)
+
+    def process(self, batch: Batch, input_index: int) -> None:
+        reduce = method_of(self.function, "reduce")
+        state, context = self._state, self.key_context
+        out: list[Any] = []
+        key = value = None
+        try:
+            for key, value in zip(self.keys_of(batch), batch.values, strict=True):
+                context.key = key
+                before = state.value()
+                after = value if before is None else reduce(before, value)
+                state.update(after)
+                out.append(after)
+        except Exception as error:
+            raise self.failure(error, value, key) from error
+        self.output.collect(Batch(out, batch.timestamps, batch.watermarks))
+
+
+class KeyedProcessContext:
+    """Given to ``process_element`` and ``on_timer`` of keyed process functions."""
+
+    def __init__(self, timer_service: TimerService, key_context: Any) -> None:
+        self._timer_service = timer_service
+        self._key_context = key_context
+        self.current_timestamp: int | None = None
+        self.current_domain: TimeDomain | None = None
+
+    def get_current_key(self) -> Any:
+        return self._key_context.key
+
+    def timestamp(self) -> int | None:
+        return self.current_timestamp
+
+    def timer_service(self) -> TimerService:
+        return self._timer_service
+
+    def time_domain(self) -> TimeDomain | None:
+        """The domain of the timer that fires; None in ``process_element``."""
+        return self.current_domain
+
+
+class KeyedProcessOperator(KeyedOperator):
+    """A keyed process function with its event and processing time timers."""
+
+    def __init__(self, spec: OperatorSpec) -> None:
+        super().__init__(spec)
+        self._out: list[Any] = []
+        self._out_times: list[int] = []
+        self._out_watermarks: list[int] = []
+
+    def bind_state(self) -> None:
+        super().bind_state()
+        self._event_timers = self.keyed_state.timers("event")
+        self._processing_timers = self.keyed_state.timers("processing")
+        service = TimerService(self, self._event_timers, self._processing_timers)
+        self._context = KeyedProcessContext(service, self.key_context)
+
+    def process(self, batch: Batch, input_index: int) -> None:
+        function = method_of(self.function, "process_element")
+        context = self._context
+        if batch.timestamps is None:
+            context.current_timestamp = None
+            out, counts = self.for_each_row(batch, lambda value: function(value, context))
+            self.output.collect(repeat_times(batch, out, counts))
+            return
+        self._process_timed(batch, function)
+
+    def _process_timed(self, batch: Batch, function: Callable[..., Any]) -> None:
+        context, key_context = self._context, self.key_context
+        assert batch.timestamps is not None and batch.watermarks is not None
+        key = value = None
+        try:
+            for key, value, timestamp, watermark in zip(
+                self.keys_of(batch), batch.values, batch.timestamps, batch.watermarks, strict=True
+            ):
+                if watermark > self.watermark:
+                    self._advance(watermark)
+                key_context.key = key
+                context.current_timestamp = timestamp
+                self._emit(function(value, context), timestamp)
+        except Exception as error:
+            raise self.failure(error, value, key) from error
+        self._flush()
+
+    def process_watermark(self, watermark: int) -> None:
+        if watermark > self.watermark:
+            self._advance(watermark)
+            self._flush()
+            self.output.emit_watermark(watermark)
+
+    def fire_processing_timers(self, now: int) -> None:
+        self._fire(self._processing_timers.advance(now), TimeDomain.PROCESSING_TIME)
+        self._flush()
+
+    def next_processing_timer(self) -> int | None:
+        return self._processing_timers.next_timestamp()
+
+    def _advance(self, watermark: int) -> None:
+        # The watermark is set before timers fire: a timer may ask for it.
+        self.watermark = watermark
+        self._fire(self._event_timers.advance(watermark), TimeDomain.EVENT_TIME)
+
+    def _fire(self, due: Iterable[tuple[int, Any, Any]], domain: TimeDomain) -> None:
+        context = self._context
+        on_timer = getattr(self.function, "on_timer", None)
+        for timestamp, key, _ in due:
+            self.key_context.key = key
+            context.current_domain = domain
+            context.current_timestamp = timestamp
+            try:
+                results = on_timer(timestamp, context) if on_timer is not None else None
+                self._emit(results, timestamp)
+            except Exception as error:
+                raise self.failure(error, f"timer at {timestamp}", key) from error
+            finally:
+                context.current_domain = None
+
+    def _emit(self, results: Iterable[Any] | None, timestamp: int) -> None:
+        if results is None:
+            return
+        before = len(self._out)
+        self._out.extend(results)
+        emitted = len(self._out) - before
+        self._out_times.extend([timestamp] * emitted)
+        self._out_watermarks.extend([self.watermark] * emitted)
+
+    def _flush(self) -> None:
+        if not self._out:
+            return
+        out, times, watermarks = self._out, self._out_times, self._out_watermarks
+        self._out, self._out_times, self._out_watermarks = [], [], []
+        self.output.collect(Batch(out, times, watermarks) if self.spec.event_time else Batch(out))

@@ -1,0 +1,214 @@
+"""A task's chains and stores, kept by the worker process for the next epoch as a cache with a version.
+
+Spark runs partition i in any worker of the executor. A worker that holds the live objects of exactly the stamp that the coordinator accepted goes on with them;
+any other takes them up from the host's disk. Nothing here is the truth: the truth is the stamp in the local store, and behind it the checkpoint.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from holdfast.errors import StoreVersionError
+from holdfast.runtime.chain import Chain
+from holdfast.runtime.environment import OperatorEnvironment
+from holdfast.runtime.epoch import EpochSpec, RestoredJob
+from holdfast.runtime.fields import PackedFields, pack_fields, unpack_fields
+from holdfast.runtime.functions import FunctionOperator
+from holdfast.runtime.local_files import attempt_directory
+from holdfast.runtime.operator import Operator
+from holdfast.runtime.operator_store import OperatorStore
+from holdfast.runtime.plan import JobPlan
+from holdfast.state.handles import CheckpointRequest, SubtaskSnapshot
+from holdfast.state.snapshot_io import SnapshotWriter
+from holdfast.state.store import Stamp
+
+_TaskKey = tuple[str, int, int, int]
+_live: dict[_TaskKey, LiveTask] = {}
+
+
+class LiveTask:
+    """Made by ``obtain``; ``commit`` keeps it for the next epoch, ``abandon`` drops it."""
+
+    def __init__(self, plan: JobPlan, level: int, slot: int, attempt: int) -> None:
+        edges = {edge.edge_id: edge for edge in plan.edges}
+        self._plan = plan
+        self._attempt = attempt
+        self._key: _TaskKey = (plan.job_id, attempt, level, slot)
+        self._directory = attempt_directory(plan, attempt) / f"level-{level}-slot-{slot}"
+        self.chains = [Chain(spec, slot, edges, plan.options) for spec in plan.chains_of(level, slot)]
+        self._stores: dict[str, OperatorStore] = {}
+        self._stamp: Stamp | None = None
+        self._warned: set[str] = set()
+        self._warnings: list[str] = []
+        self.restored_bytes = 0
+
+    @staticmethod
+    def obtain(plan: JobPlan, level: int, slot: int, spec: EpochSpec, load_restored: Callable[[], RestoredJob | None]) -> LiveTask:
+        """The task at the stamp that the coordinator accepted: live, from this host's disk, or from the checkpoint."""
+        base = Stamp(spec.epoch - 1, spec.base_nonce(level, slot))
+        task = _live.pop((plan.job_id, spec.attempt, level, slot), None)
+        if task is None or task._stamp != base:
+            if task is not None:
+                task._close_stores()
+            task = LiveTask(plan, level, slot, spec.attempt)
+            try:
+                task._take_up(spec, base, load_restored)
+            except BaseException:
+                task.abandon()
+                raise
+        else:
+            task.restored_bytes = 0
+            for store in task._stores.values():
+                store.begin(base)
+        return task
+
+    def _take_up(self, spec: EpochSpec, base: Stamp, load_restored: Callable[[], RestoredJob | None]) -> None:
+        memory = self._read_memory(base)
+        rebuild = memory is None
+        if rebuild and base.epoch != spec.restore_epoch:
+            raise StoreVersionError(
+                f"The local state of level {self._key[2]}, slot {self._key[3]} at epoch {base.epoch} is not on this host, and the last checkpoint is of "
+                f"epoch {spec.restore_epoch}. The job goes back to that checkpoint."
+            )
+        restored = load_restored() if rebuild and spec.restored else None
+        for chain in self.chains:
+            for operator in chain.operators:
+                store = OperatorStore(self._plan, self._attempt, operator.spec, chain.subtask)
+                self._stores[operator.spec.operator_id] = store
+                packed = None if memory is None else memory["operator_state"][operator.spec.operator_id]
+                store.open(base, restored, spec.reader, packed)
+                self.restored_bytes += store.restored_bytes
+                operator.setup(self._environment(operator, chain.subtask, store, restored))
+            chain.connect()
+            chain.bind_state()
+        if memory is None:
+            for chain in self.chains:
+                chain.open()
+        else:
+            self._adopt(memory)
+
+    def _environment(
+        self, operator: Operator, subtask: int, store: OperatorStore, restored: RestoredJob | None
+    ) -> OperatorEnvironment:
+        return OperatorEnvironment(
+            spec=operator.spec,
+            job_id=self._plan.job_id,
+            job_name=self._plan.job_name,
+            subtask=subtask,
+            attempt=self._attempt,
+            operator_state=store.operator_state,
+            keyed_state=store.keyed_state,
+            restored_checkpoint_id=restored.checkpoint_id if restored is not None and store.restored else None,
+            parameters=self._plan.parameters,
+        )
+
+    # -- fields between epochs -------------------------------------------------------------------------------------------------
+
+    def _adopt(self, memory: dict[str, Any]) -> None:
+        for chain, dumped in zip(self.chains, memory["chains"], strict=True):
+            chain.load(dumped)
+            for operator in reversed(chain.operators):
+                fields = memory["fields"][operator.spec.operator_id]
+                environment = operator.environment
+                if isinstance(operator, FunctionOperator):
+                    function_fields: PackedFields = fields["function"]
+                    if function_fields.left_behind:
+                        operator.open()
+                    operator.adopt_function_fields(unpack_fields(function_fields, environment))
+                operator.adopt_fields(unpack_fields(fields["operator"], environment))
+
+    def _write_memory(self, stamp: Stamp) -> None:
+        fields: dict[str, dict[str, PackedFields]] = {}
+        for chain in self.chains:
+            for operator in chain.operators:
+                packed = {"operator": pack_fields(operator.travelling_fields())}
+                if isinstance(operator, FunctionOperator):
+                    packed["function"] = pack_fields(operator.function_fields())
+                    self._warn_once(operator, packed["function"].left_behind)
+                fields[operator.spec.operator_id] = packed
+        memory = {
+            "chains": [chain.dump() for chain in self.chains],
+            "fields": fields,
+            "operator_state": {key: store.pack_operator_state() for key, store in self._stores.items()},
+        }
+        self._directory.mkdir(parents=True, exist_ok=True)
+        path = self._memory_path(stamp)
+        temporary = path.with_suffix(".tmp")
+        temporary.write_bytes(pickle.dumps(memory))
+        os.replace(temporary, path)
+        # The stamp before stays: an epoch that nobody accepts is run again from it.
+        for old in self._directory.glob("*.memory"):
+            if int(old.name.split("-")[0]) < stamp.epoch - 1:
+                old.unlink(missing_ok=True)
+
+    def _read_memory(self, stamp: Stamp) -> dict[str, Any] | None:
+        try:
+            memory: dict[str, Any] = pickle.loads(self._memory_path(stamp).read_bytes())
+            return memory
+        except FileNotFoundError:
+            return None
+
+    def _memory_path(self, stamp: Stamp) -> Path:
+        return self._directory / f"{stamp.epoch}-{stamp.nonce}.memory"
+
+    def _warn_once(self, operator: Operator, left_behind: tuple[str, ...]) -> None:
+        for name in left_behind:
+            warning = (
+                f"{operator.where}: the field '{name}' cannot be pickled, so it does not travel between worker processes; open() runs again where it is missing."
+            )
+            if warning not in self._warned:
+                self._warned.add(warning)
+                self._warnings.append(warning)
+
+    def take_warnings(self) -> list[str]:
+        warnings, self._warnings = self._warnings, []
+        return warnings
+
+    # -- the end of an epoch ---------------------------------------------------------------------------------------------------
+
+    def snapshot(self, request: CheckpointRequest, writer: SnapshotWriter, nonce: str) -> list[SubtaskSnapshot]:
+        """Write the state of every operator, tail to head."""
+        return [
+            self._stores[operator.spec.operator_id].snapshot(request, writer, nonce)
+            for chain in self.chains
+            for operator in reversed(chain.operators)
+        ]
+
+    def commit(self, spec: EpochSpec, nonce: str) -> None:
+        stamp = Stamp(spec.epoch, nonce)
+        self._write_memory(stamp)
+        for store in self._stores.values():
+            store.commit(stamp, spec.durable_epoch)
+        self._stamp = stamp
+        _live[self._key] = self
+
+    def abandon(self) -> None:
+        """The epoch failed here: nothing of it is kept."""
+        _live.pop(self._key, None)
+        for chain in self.chains:
+            try:
+                chain.fail_epoch()
+            except Exception:  # noqa: S110 - recovery aborts what is left; the first error is the one to report
+                pass
+        for store in self._stores.values():
+            store.rollback()
+        self._close_stores()
+
+    def dispose(self) -> None:
+        """The attempt ends in order: close functions, remove what the host holds of it."""
+        _live.pop(self._key, None)
+        for chain in self.chains:
+            chain.close()
+        self._close_stores()
+        for store in self._stores.values():
+            store.remove()
+        shutil.rmtree(self._directory, ignore_errors=True)
+
+    def _close_stores(self) -> None:
+        for store in self._stores.values():
+            store.close()

@@ -1,0 +1,41 @@
+"""Where local stores live on a host: one folder per user, job and attempt, shared by all executors of the host."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import shutil
+import tempfile
+import time
+from pathlib import Path
+
+from holdfast.runtime.plan import JobPlan
+
+#: Folders of jobs that nobody has touched for so long belong to drivers that died.
+_STALE_SECONDS = 24 * 3600
+
+
+def local_root(configured: str | None) -> Path:
+    return Path(configured) if configured else Path(tempfile.gettempdir()) / f"holdfast-{getpass.getuser()}"
+
+
+def attempt_directory(plan: JobPlan, attempt: int) -> Path:
+    return local_root(plan.options.local_dir) / plan.job_id / str(attempt)
+
+
+def prepare_attempt(plan: JobPlan, attempt: int) -> Path:
+    """The attempt's folder, made now; older attempts of the job and jobs long dead are swept away."""
+    directory = attempt_directory(plan, attempt)
+    directory.mkdir(parents=True, exist_ok=True)
+    os.utime(directory.parent)
+    for other in directory.parent.iterdir():
+        if other.name.isdigit() and int(other.name) < attempt:
+            shutil.rmtree(other, ignore_errors=True)
+    limit = time.time() - _STALE_SECONDS
+    for job in directory.parent.parent.iterdir():
+        try:
+            if job.name != plan.job_id and job.stat().st_mtime < limit:
+                shutil.rmtree(job, ignore_errors=True)
+        except FileNotFoundError:
+            continue
+    return directory

@@ -1,0 +1,143 @@
+"""One subtask of one operator, and what it hands rows to.
+
+An operator lives for an attempt. Calls come from its chain, always from one thread:
+
+    open -> per epoch: process / process_watermark / fire_processing_timers ... -> [checkpoint: prepare_snapshot -> snapshot] -> end_epoch
+         -> finish (end of input only) -> close
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import cloudpickle
+
+from holdfast.errors import FunctionError, HoldfastError
+from holdfast.runtime.batch import Batch
+from holdfast.runtime.environment import OperatorEnvironment
+from holdfast.runtime.epoch import SinkHandle
+from holdfast.runtime.plan import OperatorSpec
+
+MIN_WATERMARK = -(1 << 63)
+MAX_WATERMARK = (1 << 63) - 1
+
+
+class Collector(Protocol):
+    """Where batches go: the next operator of the chain, or a router."""
+
+    def collect(self, batch: Batch) -> None: ...
+
+
+class Output:
+    """Everything that listens to one operator."""
+
+    __slots__ = ("_collectors", "_operators", "rows")
+
+    def __init__(self) -> None:
+        self._collectors: list[Collector] = []
+        self._operators: list[Operator] = []
+        self.rows = 0
+
+    def add_operator(self, operator: Operator) -> None:
+        self._operators.append(operator)
+
+    def add_collector(self, collector: Collector) -> None:
+        self._collectors.append(collector)
+
+    def collect(self, batch: Batch) -> None:
+        rows = len(batch)
+        if not rows:
+            return
+        self.rows += rows
+        for collector in self._collectors:
+            collector.collect(batch)
+        for operator in self._operators:
+            operator.rows_in += rows
+            operator.process(batch, 0)
+
+    def emit_watermark(self, watermark: int) -> None:
+        for operator in self._operators:
+            operator.process_watermark(watermark)
+
+
+class Operator:
+    """The base of all operators: does nothing, and passes watermarks on."""
+
+    def __init__(self, spec: OperatorSpec) -> None:
+        self.spec = spec
+        self.body: Any = cloudpickle.loads(spec.body)
+        self.output = Output()
+        self.rows_in = 0
+        self.watermark = MIN_WATERMARK
+        self.environment: OperatorEnvironment
+
+    def setup(self, environment: OperatorEnvironment) -> None:
+        """Told where it runs, before anything else."""
+        self.environment = environment
+
+    def bind_state(self) -> None:
+        """State is there: take handles to what is needed. Called whenever a process takes the operator up."""
+
+    def initialize_state(self) -> None:
+        """Called once per attempt, for all operators of the chain before any ``open``."""
+
+    def open(self) -> None:
+        """Called once per attempt, after state was initialised for the whole chain."""
+
+    def process(self, batch: Batch, input_index: int) -> None:
+        raise NotImplementedError
+
+    def process_watermark(self, watermark: int) -> None:
+        """Event time reached ``watermark``: fire what is due, then pass it on."""
+        if watermark > self.watermark:
+            self.watermark = watermark
+            self.output.emit_watermark(watermark)
+
+    def fire_processing_timers(self, now: int) -> None:
+        """Fire processing-time timers that are due at ``now``."""
+
+    def next_processing_timer(self) -> int | None:
+        return None
+
+    def prepare_snapshot(self, checkpoint_id: int) -> None:
+        """The barrier comes next; rows may still be emitted."""
+
+    def snapshot_state(self, checkpoint_id: int, timestamp: int) -> None:
+        """The barrier was sent: write what is held in fields to state."""
+
+    def notify_complete(self, checkpoint_id: int) -> None: ...
+
+    def notify_aborted(self, checkpoint_id: int) -> None: ...
+
+    def finish(self) -> None:
+        """End of input: emit what is left."""
+
+    def end_epoch(self) -> list[SinkHandle]:
+        """All rows of the epoch are through. Sinks pre-commit here."""
+        return []
+
+    def fail_epoch(self) -> None:
+        """The task is about to fail. Best effort."""
+
+    def close(self) -> None: ...
+
+    def travelling_fields(self) -> dict[str, Any]:
+        """What must be the same in the next epoch's process, beside state."""
+        return {"watermark": self.watermark}
+
+    def adopt_fields(self, fields: dict[str, Any]) -> None:
+        self.watermark = fields["watermark"]
+
+    @property
+    def where(self) -> str:
+        return self.spec.describe(self.environment.subtask)
+
+    def failure(self, error: Exception, row: Any, key: Any = None) -> HoldfastError:
+        """The error to raise when the user's function raised on ``row``."""
+        if isinstance(error, HoldfastError):
+            error.add_note(f"in {self.where}")
+            return error
+        at_key = f", key {key!r}" if self.spec.keyed else ""
+        failure = FunctionError(f"{self.where}{at_key}: {type(error).__name__}: {error}; the row was {row!r}")
+        failure.__cause__ = error
+        return failure

@@ -1,0 +1,240 @@
+"""Which downstream subtask a row goes to, decided for whole batches."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from holdfast.errors import FunctionError, HoldfastError, NullKeyError
+from holdfast.runtime.batch import Batch
+from holdfast.state.keys import KeyCodec
+from holdfast.types.typeinfo import TypeInformation
+
+Targets = npt.NDArray[np.int64]
+
+#: How keys travel beside the rows: not at all, as columns of the rows, or in a column of their own.
+NO_KEY, COLUMNS, LONG, STRING, ENCODED = "", "columns", "long", "string", "encoded"
+KEY_COLUMN = "__key"
+KEY_COLUMN_TYPES = {LONG: pa.int64(), STRING: pa.string(), ENCODED: pa.binary()}
+
+
+@dataclass(frozen=True, slots=True)
+class KeyColumn:
+    """The keys of a batch, as they travel."""
+
+    form: str
+    column: pa.Array | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """Where the rows of a batch go. ``targets`` is None when all of them go to ``single``, or to everybody when that is None too."""
+
+    targets: Targets | None = None
+    single: int | None = None
+    keys: KeyColumn = KeyColumn(NO_KEY)
+
+
+class Partitioner(ABC):
+    """Picklable. ``bind`` gives the worker for one sending subtask."""
+
+    #: Each row goes to one subtask of the same number: such an edge can be chained.
+    chainable = False
+    name: str
+
+    @abstractmethod
+    def bind(self, subtask: int, parallelism: int, where: str) -> BoundPartitioner: ...
+
+
+class BoundPartitioner(ABC):
+    @abstractmethod
+    def route(self, batch: Batch, columns: pa.RecordBatch) -> Route: ...
+
+
+@dataclass(frozen=True)
+class _Fixed(BoundPartitioner):
+    result: Route
+
+    def route(self, batch: Batch, columns: pa.RecordBatch) -> Route:
+        return self.result
+
+
+@dataclass(frozen=True)
+class Forward(Partitioner):
+    """Subtask i to subtask i."""
+
+    chainable = True
+    name = "FORWARD"
+
+    def bind(self, subtask: int, parallelism: int, where: str) -> BoundPartitioner:
+        return _Fixed(Route(single=subtask))
+
+
+@dataclass(frozen=True)
+class Global(Partitioner):
+    """All rows to subtask 0."""
+
+    name = "GLOBAL"
+
+    def bind(self, subtask: int, parallelism: int, where: str) -> BoundPartitioner:
+        return _Fixed(Route(single=0))
+
+
+@dataclass(frozen=True)
+class Broadcast(Partitioner):
+    """Every row to every subtask."""
+
+    name = "BROADCAST"
+
+    def bind(self, subtask: int, parallelism: int, where: str) -> BoundPartitioner:
+        return _Fixed(Route())
+
+
+@dataclass(frozen=True)
+class Rebalance(Partitioner):
+    """Rows are dealt out in turn, each sender beginning at its own number."""
+
+    name = "REBALANCE"
+
+    def bind(self, subtask: int, parallelism: int, where: str) -> BoundPartitioner:
+        return _RoundRobin(subtask % parallelism, parallelism)
+
+
+class _RoundRobin(BoundPartitioner):
+    def __init__(self, start: int, parallelism: int) -> None:
+        self._next = start
+        self._parallelism = parallelism
+
+    def route(self, batch: Batch, columns: pa.RecordBatch) -> Route:
+        count = len(batch)
+        targets = (np.arange(count, dtype=np.int64) + self._next) % self._parallelism
+        self._next = (self._next + count) % self._parallelism
+        return Route(targets)
+
+
+@dataclass(frozen=True)
+class KeyGroupHash(Partitioner):
+    """Rows to the subtask that owns their key's group. The key is columns of the row, or what ``selector`` says."""
+
+    key_type: TypeInformation
+    max_parallelism: int
+    columns: tuple[str, ...] = ()
+    selector: Callable[[Any], Any] | None = None
+    name = "HASH"
+
+    def bind(self, subtask: int, parallelism: int, where: str) -> BoundPartitioner:
+        codec = KeyCodec.for_type(self.key_type)
+        targets = _KeyGroupTargets(self.max_parallelism, parallelism)
+        if self.selector is None:
+            return _ByColumns(self.columns, codec, targets, where)
+        return _BySelector(self.selector, codec, targets, where)
+
+
+@dataclass(frozen=True, slots=True)
+class _KeyGroupTargets:
+    max_parallelism: int
+    parallelism: int
+
+    def of(self, hashes: npt.NDArray[np.int64]) -> Targets:
+        # numpy's remainder has the sign of the divisor, as Spark's pmod has.
+        groups = np.remainder(hashes, np.int64(self.max_parallelism))
+        return groups * self.parallelism // self.max_parallelism
+
+
+class _ByColumns(BoundPartitioner):
+    def __init__(self, columns: Sequence[str], codec: KeyCodec, targets: _KeyGroupTargets, where: str) -> None:
+        self._columns = columns
+        self._codec = codec
+        self._targets = targets
+        self._where = where
+
+    def route(self, batch: Batch, columns: pa.RecordBatch) -> Route:
+        arrays = [columns.column(name) for name in self._columns]
+        for name, array in zip(self._columns, arrays, strict=True):
+            if array.null_count:
+                row = batch.values[int(np.flatnonzero(array.is_null().to_numpy(zero_copy_only=False))[0])]
+                raise NullKeyError(f"{self._where}: the key column '{name}' is null in row {row!r}. Filter such rows out or give them a key.")
+        hashes = self._codec.hash_array(arrays[0] if len(arrays) == 1 else arrays)
+        return Route(self._targets.of(hashes), keys=KeyColumn(COLUMNS))
+
+
+class _BySelector(BoundPartitioner):
+    def __init__(self, selector: Callable[[Any], Any], codec: KeyCodec, targets: _KeyGroupTargets, where: str) -> None:
+        self._selector = selector
+        self._codec = codec
+        self._targets = targets
+        self._where = where
+
+    def route(self, batch: Batch, columns: pa.RecordBatch) -> Route:
+        keys = self._select(batch.values)
+        kinds = set(map(type, keys))
+        if kinds == {int} and self._codec.hashes_as_long:
+            try:
+                column = pa.array(keys, pa.int64())
+            except (OverflowError, pa.ArrowInvalid) as error:
+                raise FunctionError(f"{self._where}: an integer key does not fit in 64 bits: {error}") from error
+            return Route(self._targets.of(self._codec.hash_array(column)), keys=KeyColumn(LONG, column))
+        if kinds == {str} and self._codec.hashes_as_string:
+            column = pa.array(keys, pa.string())
+            return Route(self._targets.of(self._codec.hash_array(column)), keys=KeyColumn(STRING, column))
+        return self._route_encoded(keys, batch)
+
+    def _select(self, values: list[Any]) -> list[Any]:
+        value: Any = None
+        keys: list[Any] = []
+        append, selector = keys.append, self._selector
+        try:
+            for value in values:
+                append(selector(value))
+        except Exception as error:
+            raise FunctionError(
+                f"{self._where}: the key selector raised {type(error).__name__}: {error} on row {value!r}"
+            ) from error
+        if None in keys:
+            raise NullKeyError(
+                f"{self._where}: the key of row {values[keys.index(None)]!r} is None. Filter such rows out or give them a key."
+            )
+        return keys
+
+    def _route_encoded(self, keys: list[Any], batch: Batch) -> Route:
+        codec = self._codec
+        encoded: list[bytes] = []
+        hashes = np.empty(len(keys), dtype=np.int64)
+        for position, key in enumerate(keys):
+            try:
+                key = codec.normalise(key)
+                encoded.append(codec.encode(key))
+                hashes[position] = codec.hash(key)
+            except HoldfastError as error:
+                raise type(error)(f"{self._where}: {error} (row {batch.values[position]!r})") from error
+        return Route(self._targets.of(hashes), keys=KeyColumn(ENCODED, pa.array(encoded, pa.binary())))
+
+
+class KeyReader:
+    """The keys of received rows as Python values."""
+
+    def __init__(self, partitioner: KeyGroupHash) -> None:
+        self._codec = KeyCodec.for_type(partitioner.key_type)
+        self._columns = partitioner.columns
+
+    def read(self, form: str, batch: pa.RecordBatch) -> list[Any]:
+        if form == COLUMNS:
+            return self._from_columns(batch)
+        keys: list[Any] = batch.column(KEY_COLUMN).to_pylist()
+        if form != ENCODED:
+            return keys
+        decoded = {data: self._codec.decode(data) for data in set(keys)}
+        return [decoded[data] for data in keys]
+
+    def _from_columns(self, batch: pa.RecordBatch) -> list[Any]:
+        columns = [batch.column(name) for name in self._columns]
+        keys: list[Any] = columns[0].to_pylist() if len(columns) == 1 else list(zip(*(c.to_pylist() for c in columns), strict=True))
+        if len(columns) == 1 and (pa.types.is_integer(columns[0].type) or pa.types.is_string(columns[0].type)):
+            return keys
+        return [self._codec.normalise(key) for key in keys]

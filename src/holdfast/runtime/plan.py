@@ -1,0 +1,111 @@
+"""The job as its tasks see it: operators, chains, edges and levels. Plain picklable values, made by ``holdfast.graph``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from holdfast.state.store import StateBackend
+from holdfast.types.typeinfo import TypeInformation
+
+if TYPE_CHECKING:
+    from holdfast.runtime.operator import Operator
+    from holdfast.runtime.partitioners import Partitioner
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorSpec:
+    """One operator: what it runs and where its state belongs."""
+
+    operator_id: str
+    name: str
+    #: The class that runs it; called with this spec.
+    factory: type[Operator]
+    #: The user's function, the source, the sink or the watermark strategy, pickled: every subtask makes its own copy.
+    body: bytes
+    parallelism: int
+    max_parallelism: int
+    output_type: TypeInformation
+    #: Set behind a ``key_by``: the declared key type, or the pickled type when it was not declared.
+    key_type: TypeInformation | None = None
+    keyed: bool = False
+    #: Its rows carry event timestamps.
+    event_time: bool = False
+    uid: str | None = None
+
+    def describe(self, subtask: int) -> str:
+        """How errors name a subtask."""
+        uid = f" (uid {self.uid})" if self.uid else ""
+        return f"operator '{self.name}'{uid}, subtask {subtask + 1}/{self.parallelism}"
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeSpec:
+    """A connection between two chains. Lower ids are consumed first."""
+
+    edge_id: int
+    source_operator: str
+    target_operator: str
+    partitioner: Partitioner
+    type_info: TypeInformation
+    source_parallelism: int
+    target_parallelism: int
+    target_level: int
+    #: Which input of the target it feeds: 0, or 1 for the second input of a connected stream.
+    input_index: int = 0
+    #: Rows carry event timestamps and watermarks.
+    event_time: bool = False
+    #: It comes from a DataFrame: any number of partitions of Spark's, which count as one channel.
+    of_data_frame: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ChainSpec:
+    """Operators that hand rows to each other by a call. ``operators[0]`` is the head."""
+
+    chain_id: int
+    level: int
+    parallelism: int
+    operators: tuple[OperatorSpec, ...]
+    #: operator id -> ids of the operators chained behind it
+    links: Mapping[str, tuple[str, ...]]
+    #: operator id -> ids of the edges that leave the chain there
+    outputs: Mapping[str, tuple[int, ...]]
+    #: ids of the edges that enter at the head
+    inputs: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TaskOptions:
+    """Limits that tasks obey."""
+
+    envelope_bytes: int = 2 << 20
+    max_row_bytes: int = 64 << 20
+    local_dir: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class JobPlan:
+    """Everything a task needs to know that does not change during an attempt."""
+
+    job_id: str
+    job_name: str
+    #: Tasks per level; the greatest parallelism of any operator.
+    slots: int
+    chains: tuple[ChainSpec, ...]
+    edges: tuple[EdgeSpec, ...]
+    backend: StateBackend
+    options: TaskOptions = field(default_factory=TaskOptions)
+    #: The job's parameters, which functions read through their runtime context.
+    parameters: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def levels(self) -> int:
+        return 1 + max(chain.level for chain in self.chains)
+
+    def chains_of(self, level: int, slot: int) -> list[ChainSpec]:
+        return [c for c in self.chains if c.level == level and slot < c.parallelism]
+
+    def operators(self) -> list[OperatorSpec]:
+        return [operator for chain in self.chains for operator in chain.operators]

@@ -1,0 +1,215 @@
+"""The way out of a task: rows become envelopes, buffered per target and sent through the exchange."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from holdfast.errors import ProgramError
+from holdfast.runtime.batch import Batch
+from holdfast.runtime.envelope import CONTROL_EDGE, COORDINATOR_EDGE, Barrier, ChannelStatus, Envelope, Header, pack, with_barrier
+from holdfast.runtime.partitioners import KEY_COLUMN, KEY_COLUMN_TYPES, KeyColumn, KeyGroupHash, KeyReader
+from holdfast.runtime.plan import EdgeSpec, TaskOptions
+from holdfast.types.arrow import row_reader, row_writer, schema_of
+
+TIMESTAMP_COLUMN = "__timestamp"
+WATERMARK_COLUMN = "__watermark"
+
+
+class Outbox:
+    """Numbers the envelopes of one task's links, and holds each link's last one back for its barrier."""
+
+    def __init__(self, sender: int, slots: int) -> None:
+        self._sender = sender
+        self._sequence = [0] * slots
+        self._held: list[Envelope | None] = [None] * slots
+        self._ready: list[Envelope] = []
+
+    def send(self, slot: int, edge: int, channel: int, number: int, payload: bytes | pa.Buffer) -> None:
+        envelope = Envelope(slot, edge, channel, number, self._sender, self._sequence[slot], payload)
+        self._sequence[slot] += 1
+        held = self._held[slot]
+        if held is not None:
+            self._ready.append(held)
+        self._held[slot] = envelope
+
+    def pass_on(self, envelope: Envelope) -> None:
+        """Hand an envelope of an edge that skips this level to the next one, as it is."""
+        self.send(envelope.slot, envelope.edge, envelope.channel, envelope.number, envelope.payload)
+
+    def to_coordinator(self, slot: int, payload: bytes) -> None:
+        self.send(slot, COORDINATOR_EDGE, self._sender, 0, payload)
+
+    def take(self) -> list[Envelope]:
+        ready, self._ready = self._ready, []
+        return ready
+
+    def close(self, barrier: Barrier) -> list[Envelope]:
+        """Everything that is left, each link's last envelope carrying its barrier."""
+        for slot, held in enumerate(self._held):
+            if held is None:
+                self.send(slot, CONTROL_EDGE, self._sender, 0, pack(Header()))
+                held = self._held[slot]
+            assert held is not None
+            counted = Barrier(
+                barrier.attempt, barrier.epoch, barrier.checkpoint_id, barrier.checkpoint_type, barrier.nonce, self._sequence[slot]
+            )
+            held.payload = with_barrier(bytes(memoryview(held.payload)), counted)
+            self._ready.append(held)
+            self._held[slot] = None
+        return self.take()
+
+
+class Router:
+    """One edge as seen by one sending subtask."""
+
+    def __init__(self, edge: EdgeSpec, subtask: int, channel: int, where: str, options: TaskOptions) -> None:
+        self._edge = edge
+        self._channel = channel
+        self._options = options
+        self._partitioner = edge.partitioner.bind(subtask, edge.target_parallelism, where)
+        self._write_rows = row_writer(edge.type_info)
+        self._columns = schema_of(edge.type_info)
+        self._where = where
+        self._sent_status: dict[int, ChannelStatus] = {}
+        self._reset()
+
+    def _reset(self) -> None:
+        targets = self._edge.target_parallelism
+        self._buffers: list[list[pa.RecordBatch]] = [[] for _ in range(targets)]
+        self._buffered = [0] * targets
+        self._number = [0] * targets
+        self._key_form = ""
+
+    def begin_epoch(self, outbox: Outbox) -> None:
+        self._outbox = outbox
+        self._reset()
+
+    def collect(self, batch: Batch) -> None:
+        """Split a batch by target and send what has become large enough."""
+        if not len(batch):
+            return
+        columns = batch.arrow if batch.arrow is not None else self._write_rows(batch.values)
+        route = self._partitioner.route(batch, columns)
+        wire = self._wire(columns, batch, route.keys)
+        if route.keys.form != self._key_form:
+            self._flush_all()
+            self._key_form = route.keys.form
+        if route.single is not None:
+            self._buffer(route.single, wire)
+        elif route.targets is None:
+            for target in range(self._edge.target_parallelism):
+                self._buffer(target, wire)
+        elif self._edge.target_parallelism == 1:
+            self._buffer(0, wire)
+        else:
+            self._buffer_split(route.targets, wire)
+
+    def close_epoch(self, status: ChannelStatus) -> None:
+        """Send the rest; the status rides in each target's last envelope, or alone where it changed."""
+        for target in range(self._edge.target_parallelism):
+            changed = self._sent_status.get(target) != status
+            if self._buffers[target]:
+                self._flush(target, status)
+            elif changed:
+                self._send(target, Header(status=status), b"")
+            self._sent_status[target] = status
+
+    def dump(self) -> Any:
+        """What the next execution must remember: which statuses the targets know."""
+        return dict(self._sent_status)
+
+    def load(self, dumped: Any) -> None:
+        self._sent_status = dict(dumped)
+
+    def _wire(self, columns: pa.RecordBatch, batch: Batch, keys: KeyColumn) -> pa.RecordBatch:
+        arrays, names = list(columns.columns), list(columns.schema.names)
+        if self._edge.event_time:
+            arrays += [pa.array(batch.timestamps, pa.int64()), pa.array(batch.watermarks, pa.int64())]
+            names += [TIMESTAMP_COLUMN, WATERMARK_COLUMN]
+        if keys.column is not None:
+            arrays.append(keys.column)
+            names.append(KEY_COLUMN)
+        if len(arrays) == columns.num_columns:
+            return columns
+        return pa.RecordBatch.from_arrays(arrays, names=names)
+
+    def _buffer_split(self, targets: np.ndarray[Any, np.dtype[np.int64]], wire: pa.RecordBatch) -> None:
+        # A stable order keeps the rows of one key in the order in which they came.
+        order = np.argsort(targets.astype(np.uint16), kind="stable")
+        counts = np.bincount(targets, minlength=self._edge.target_parallelism)
+        sorted_rows = wire.take(pa.array(order))
+        start = 0
+        for target, count in enumerate(counts.tolist()):
+            if count:
+                self._buffer(target, sorted_rows.slice(start, count))
+                start += count
+
+    def _buffer(self, target: int, rows: pa.RecordBatch) -> None:
+        self._buffers[target].append(rows)
+        self._buffered[target] += rows.get_total_buffer_size() if rows.num_rows < 64 else rows.nbytes
+        if self._buffered[target] >= self._options.envelope_bytes:
+            self._flush(target, None)
+
+    def _flush_all(self) -> None:
+        for target, buffered in enumerate(self._buffers):
+            if buffered:
+                self._flush(target, None)
+
+    def _flush(self, target: int, status: ChannelStatus | None) -> None:
+        batches, self._buffers[target], self._buffered[target] = self._buffers[target], [], 0
+        rows = pa.concat_batches(batches) if len(batches) > 1 else batches[0]
+        self._send_rows(target, rows, status)
+
+    def _send_rows(self, target: int, rows: pa.RecordBatch, status: ChannelStatus | None) -> None:
+        body = rows.serialize()
+        limit = self._options.max_row_bytes
+        if body.size > max(2 * self._options.envelope_bytes, limit if rows.num_rows == 1 else 0):
+            if rows.num_rows == 1:
+                raise ProgramError(
+                    f"{self._where}: one row takes {body.size} bytes; the limit is {limit}. "
+                    "Make the row smaller or raise 'holdfast.row.max-bytes'."
+                )
+            half = rows.num_rows // 2
+            self._send_rows(target, rows.slice(0, half), None)
+            self._send_rows(target, rows.slice(half), status)
+            return
+        self._send(target, Header(status=status, key_form=self._key_form, rows=rows.num_rows), body)
+
+    def _send(self, target: int, header: Header, body: bytes | pa.Buffer) -> None:
+        self._outbox.send(target, self._edge.edge_id, self._channel, self._number[target], pack(header, body))
+        self._number[target] += 1
+
+
+class EdgeReader:
+    """One edge as seen by one receiving subtask: envelope bodies become batches."""
+
+    def __init__(self, edge: EdgeSpec) -> None:
+        self._edge = edge
+        self._read_rows = row_reader(edge.type_info)
+        self._keys = KeyReader(edge.partitioner) if isinstance(edge.partitioner, KeyGroupHash) else None
+        self._schemas: dict[str, pa.Schema] = {}
+
+    def read(self, header: Header, body: memoryview) -> Batch:
+        wire = pa.ipc.read_record_batch(pa.py_buffer(body), self._schema(header.key_form))
+        timestamps = watermarks = keys = None
+        if self._edge.event_time:
+            timestamps = wire.column(TIMESTAMP_COLUMN).to_pylist()
+            watermarks = wire.column(WATERMARK_COLUMN).to_pylist()
+        if self._keys is not None:
+            keys = self._keys.read(header.key_form, wire)
+        columns = wire.select(schema_of(self._edge.type_info).names)
+        return Batch(None, timestamps, watermarks, keys, columns, self._read_rows)
+
+    def _schema(self, key_form: str) -> pa.Schema:
+        schema = self._schemas.get(key_form)
+        if schema is None:
+            schema = schema_of(self._edge.type_info)
+            if self._edge.event_time:
+                schema = schema.append(pa.field(TIMESTAMP_COLUMN, pa.int64())).append(pa.field(WATERMARK_COLUMN, pa.int64()))
+            if key_form in KEY_COLUMN_TYPES:
+                schema = schema.append(pa.field(KEY_COLUMN, KEY_COLUMN_TYPES[key_form]))
+            self._schemas[key_form] = schema
+        return schema

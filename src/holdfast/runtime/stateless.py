@@ -1,0 +1,131 @@
+"""Operators without keys: map, flat_map, filter, process. Whole batches go through the user's function in one loop."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from holdfast.runtime.batch import Batch
+from holdfast.runtime.functions import FunctionOperator, method_of
+from holdfast.runtime.timer_service import ForbiddenTimerService
+
+
+class MapOperator(FunctionOperator):
+    """One row for each row. Behind a ``key_by`` the key is set, so that the function may use keyed state."""
+
+    def process(self, batch: Batch, input_index: int) -> None:
+        function = method_of(self.function, "map")
+        value: Any = None
+        out: list[Any] = []
+        append = out.append
+        try:
+            for value in batch.values:
+                append(function(value))
+        except Exception as error:
+            raise self.failure(error, value) from error
+        self.output.collect(Batch(out, batch.timestamps, batch.watermarks))
+
+
+class FilterOperator(FunctionOperator):
+    """Keeps the rows for which the function is true."""
+
+    def process(self, batch: Batch, input_index: int) -> None:
+        function = method_of(self.function, "filter")
+        value: Any = None
+        kept: list[int] = []
+        values = batch.values
+        try:
+            for index, value in enumerate(values):
+                if function(value):
+                    kept.append(index)
+        except Exception as error:
+            raise self.failure(error, value) from error
+        self.output.collect(select_rows(batch, kept))
+
+
+def select_rows(batch: Batch, kept: list[int]) -> Batch:
+    """The rows at the given positions, with what travels beside them."""
+    if len(kept) == len(batch):
+        return batch
+    values = batch.values
+    timestamps, watermarks = batch.timestamps, batch.watermarks
+    return Batch(
+        [values[i] for i in kept],
+        None if timestamps is None else [timestamps[i] for i in kept],
+        None if watermarks is None else [watermarks[i] for i in kept],
+    )
+
+
+class FlatMapOperator(FunctionOperator):
+    """Any number of rows for each row, with its timestamp."""
+
+    def process(self, batch: Batch, input_index: int) -> None:
+        function = method_of(self.function, "flat_map")
+        value: Any = None
+        out: list[Any] = []
+        counts: list[int] | None = [] if batch.timestamps is not None else None
+        try:
+            for value in batch.values:
+                before = len(out)
+                result = function(value)
+                if result is not None:
+                    out.extend(result)
+                if counts is not None:
+                    counts.append(len(out) - before)
+        except Exception as error:
+            raise self.failure(error, value) from error
+        self.output.collect(repeat_times(batch, out, counts))
+
+
+def repeat_times(batch: Batch, out: list[Any], counts: list[int] | None) -> Batch:
+    """``out`` with the times of the rows it came from, ``counts[i]`` rows from row i."""
+    if counts is None:
+        return Batch(out)
+    assert batch.timestamps is not None and batch.watermarks is not None
+    timestamps = [t for t, n in zip(batch.timestamps, counts, strict=True) for _ in range(n)]
+    watermarks = [w for w, n in zip(batch.watermarks, counts, strict=True) for _ in range(n)]
+    return Batch(out, timestamps, watermarks)
+
+
+class ProcessContext:
+    """Given to ``ProcessFunction.process_element``."""
+
+    def __init__(self, operator: ProcessOperator) -> None:
+        self._timer_service = ForbiddenTimerService(operator)
+        self.current_timestamp: int | None = None
+
+    def timestamp(self) -> int | None:
+        """The row's event time in milliseconds; None on a stream without timestamps."""
+        return self.current_timestamp
+
+    def timer_service(self) -> ForbiddenTimerService:
+        return self._timer_service
+
+
+class ProcessOperator(FunctionOperator):
+    """A process function on a stream without keys: times can be read, timers cannot be set."""
+
+    def bind_state(self) -> None:
+        super().bind_state()
+        self._context = ProcessContext(self)
+
+    def process(self, batch: Batch, input_index: int) -> None:
+        function = method_of(self.function, "process_element")
+        context = self._context
+        value: Any = None
+        out: list[Any] = []
+        times = batch.timestamps
+        counts: list[int] | None = [] if times is not None else None
+        try:
+            for index, value in enumerate(batch.values):
+                before = len(out)
+                if times is not None and batch.watermarks is not None:
+                    context.current_timestamp = times[index]
+                    self.watermark = max(self.watermark, batch.watermarks[index])
+                result = function(value, context)
+                if result is not None:
+                    out.extend(result)
+                if counts is not None:
+                    counts.append(len(out) - before)
+        except Exception as error:
+            raise self.failure(error, value) from error
+        self.output.collect(repeat_times(batch, out, counts))

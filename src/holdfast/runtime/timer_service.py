@@ -1,0 +1,70 @@
+"""PyFlink's timer service, over the timer queues of a keyed backend."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+from holdfast.errors import StateAccessError
+
+if TYPE_CHECKING:
+    from holdfast.runtime.operator import Operator
+    from holdfast.state.timers import TimerQueue
+
+
+class TimeDomain(Enum):
+    EVENT_TIME = 0
+    PROCESSING_TIME = 1
+
+
+class ForbiddenTimerService:
+    """Without keys there are clocks but no timers."""
+
+    def __init__(self, operator: Operator) -> None:
+        self._operator = operator
+
+    def current_processing_time(self) -> int:
+        return self._operator.environment.clock()
+
+    def current_watermark(self) -> int:
+        return self._operator.watermark
+
+    def register_processing_time_timer(self, timestamp: int) -> None:
+        self._refuse()
+
+    def register_event_time_timer(self, timestamp: int) -> None:
+        self._refuse()
+
+    def delete_processing_time_timer(self, timestamp: int) -> None:
+        self._refuse()
+
+    def delete_event_time_timer(self, timestamp: int) -> None:
+        self._refuse()
+
+    def _refuse(self) -> None:
+        raise StateAccessError(f"{self._operator.where}: timers exist on keyed streams only. Put key_by(...) before the function.")
+
+
+class TimerService(ForbiddenTimerService):
+    """Timers of the current key. A timer is one (timestamp, key) per domain: registering it twice is registering it once."""
+
+    def __init__(self, operator: Operator, event: TimerQueue, processing: TimerQueue) -> None:
+        super().__init__(operator)
+        self._event = event
+        self._processing = processing
+        self._context = operator.environment.keyed().context
+
+    def register_event_time_timer(self, timestamp: int) -> None:
+        self._event.register(timestamp, self._current_key())
+
+    def delete_event_time_timer(self, timestamp: int) -> None:
+        self._event.delete(timestamp, self._current_key())
+
+    def register_processing_time_timer(self, timestamp: int) -> None:
+        self._processing.register(timestamp, self._current_key())
+
+    def delete_processing_time_timer(self, timestamp: int) -> None:
+        self._processing.delete(timestamp, self._current_key())
+
+    def _current_key(self) -> Any:
+        return self._context.key

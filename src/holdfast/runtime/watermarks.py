@@ -1,0 +1,143 @@
+"""Event time: giving rows their timestamps, and the watermark over several channels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from holdfast.runtime.batch import Batch
+from holdfast.runtime.envelope import ChannelStatus
+from holdfast.runtime.operator import MAX_WATERMARK, MIN_WATERMARK, Operator
+from holdfast.state.descriptors import ListStateDescriptor
+from holdfast.types.typeinfo import Types
+
+
+class TimestampsAndWatermarksOperator(Operator):
+    """Assigns timestamps with the user's strategy and follows them with the watermark ``max - bound - 1``.
+
+    The watermark in force before each row is computed row by row, so that whether a row is late does not depend on how rows were cut into
+    batches and epochs. The generator's maximum is operator state: a restored job does not go back in time.
+    """
+
+    def bind_state(self) -> None:
+        self._highest = MIN_WATERMARK
+        self._quiet_since = self.environment.clock()
+        self._state = self.environment.operator_state.get_union_list_state(ListStateDescriptor("_watermark", Types.LONG()))
+        restored = list(self._state.get())
+        if restored:
+            # Which rows come to which subtask may have changed: only the lowest promise holds for all of them.
+            self._highest = min(restored)
+
+    def process(self, batch: Batch, input_index: int) -> None:
+        bound = self.body.bound_ms
+        timestamps = self._timestamps(batch)
+        if bound is None:
+            watermarks = [MIN_WATERMARK] * len(timestamps)
+        else:
+            running = np.maximum.accumulate(np.array([self._highest, *timestamps], dtype=np.int64))
+            self._highest = int(running[-1])
+            before = running[:-1]
+            # The lowest value stands for "nothing seen yet": it must not wrap around.
+            watermarks = np.where(before == MIN_WATERMARK, MIN_WATERMARK, before - (bound + 1)).tolist()
+        self._quiet_since = self.environment.clock()
+        self.output.collect(Batch(batch.values, timestamps, watermarks, arrow=batch.arrow))
+        self._emit()
+
+    def process_watermark(self, watermark: int) -> None:
+        # Watermarks from upstream end here, but for the last one.
+        if watermark == MAX_WATERMARK:
+            super().process_watermark(watermark)
+
+    @property
+    def idle(self) -> bool:
+        """True when the stream has been quiet for longer than the strategy's idleness."""
+        idleness = self.body.idleness_ms
+        return idleness is not None and self.environment.clock() - self._quiet_since >= idleness
+
+    def snapshot_state(self, checkpoint_id: int, timestamp: int) -> None:
+        self._state.update([self._highest])
+
+    def travelling_fields(self) -> dict[str, Any]:
+        return {**super().travelling_fields(), "highest": self._highest, "quiet_since": self._quiet_since}
+
+    def adopt_fields(self, fields: dict[str, Any]) -> None:
+        super().adopt_fields(fields)
+        self._highest = fields["highest"]
+        self._quiet_since = fields["quiet_since"]
+
+    def _timestamps(self, batch: Batch) -> list[int]:
+        assigner = self.body.timestamp_assigner
+        if assigner is None:
+            if batch.timestamps is None:
+                raise self.failure(
+                    ValueError("the watermark strategy has no timestamp assigner and the rows have no timestamps; add with_timestamp_assigner(...)"),
+                    batch.values[0],
+                )
+            return batch.timestamps
+        recorded = batch.timestamps or [MIN_WATERMARK] * len(batch)
+        value: Any = None
+        out: list[int] = []
+        try:
+            for value, record_timestamp in zip(batch.values, recorded, strict=True):
+                out.append(int(assigner.extract_timestamp(value, record_timestamp)))
+        except Exception as error:
+            raise self.failure(error, value) from error
+        return out
+
+    def _emit(self) -> None:
+        if self.body.bound_ms is not None and self._highest != MIN_WATERMARK:
+            super().process_watermark(self._highest - self.body.bound_ms - 1)
+
+
+class ChannelWatermarks:
+    """The watermark of a chain's inputs: the minimum over channels that are neither idle nor ended."""
+
+    def __init__(self) -> None:
+        self._channels: dict[tuple[int, int], ChannelStatus] = {}
+
+    def expect(self, edge: int, channel: int) -> None:
+        """A channel that has said nothing yet holds the watermark back."""
+        self._channels.setdefault((edge, channel), ChannelStatus(MIN_WATERMARK, False, False))
+
+    def update(self, edge: int, channel: int, status: ChannelStatus) -> int:
+        """Note what a channel promises; the watermark over all of them."""
+        known = self._channels[edge, channel]
+        promised = max(known.watermark, status.watermark)
+        self._channels[edge, channel] = ChannelStatus(promised, status.idle, status.ended)
+        return self.current()
+
+    def current(self) -> int:
+        active = [s.watermark for s in self._channels.values() if not s.idle and not s.ended]
+        if active:
+            return min(active)
+        # With nobody active the best promise holds: an idle stream does not move time, an ended one moved it to the end.
+        return max((s.watermark for s in self._channels.values()), default=MIN_WATERMARK)
+
+    def cap(self, edge: int, channel: int, watermarks: list[int]) -> list[int]:
+        """The watermarks that hold while rows of one channel pass: its own, held back by the others."""
+        others = [s.watermark for k, s in self._channels.items() if k != (edge, channel) and not s.idle and not s.ended]
+        if not others:
+            return watermarks
+        lowest = min(others)
+        if lowest >= watermarks[-1]:
+            return watermarks
+        return [w if w < lowest else lowest for w in watermarks]
+
+    @property
+    def idle(self) -> bool:
+        return bool(self._channels) and all(s.idle or s.ended for s in self._channels.values()) and not self.ended
+
+    @property
+    def ended(self) -> bool:
+        return all(s.ended for s in self._channels.values())
+
+    def lowest(self) -> int:
+        return min((s.watermark for s in self._channels.values()), default=MIN_WATERMARK)
+
+    def dump(self) -> list[tuple[int, int, int, bool, bool]]:
+        return [(e, c, s.watermark, s.idle, s.ended) for (e, c), s in self._channels.items()]
+
+    def load(self, dumped: list[tuple[int, int, int, bool, bool]]) -> None:
+        for edge, channel, watermark, idle, ended in dumped:
+            self._channels[edge, channel] = ChannelStatus(watermark, idle, ended)

@@ -1,0 +1,235 @@
+"""One attempt of a job: from a restored checkpoint, or from nothing, one epoch after the other until the input ends or something fails."""
+
+from __future__ import annotations
+
+import logging
+import time
+from dataclasses import dataclass
+
+from pyspark.sql import SparkSession
+
+from holdfast.checkpoint.completed import CompletedCheckpoint
+from holdfast.checkpoint.reasons import CheckpointFailureReason
+from holdfast.errors import CheckpointError
+from holdfast.failpoints import failpoint
+from holdfast.runtime.environment import wall_clock
+from holdfast.runtime.epoch import Acknowledgement, EpochSpec, Notification, NotificationKind
+from holdfast.spark.acceptance import accept_epoch
+from holdfast.spark.anchor import build_anchor, executor_count
+from holdfast.spark.checkpoints import JobCheckpoints, RestorePoint
+from holdfast.spark.control import JobControl
+from holdfast.spark.data_frame_progress import DataFrameProgress
+from holdfast.spark.epoch_runner import EpochRunner
+from holdfast.spark.job import EpochRecord, Job, JobHistory
+from holdfast.spark.transactions import SinkTransactions
+from holdfast.state.handles import CheckpointRequest
+
+logger = logging.getLogger(__name__)
+
+#: A final checkpoint that fails is tried again so often.
+_FINAL_TRIES = 3
+
+
+@dataclass
+class AttemptContext:
+    """What all attempts of a job share."""
+
+    job: Job
+    session: SparkSession
+    checkpoints: JobCheckpoints
+    transactions: SinkTransactions
+    history: JobHistory
+    control: JobControl
+    packed_plan: bytes
+    executors: int
+
+
+class Attempt:
+    """``run`` returns when the job has finished, and raises when the attempt failed."""
+
+    def __init__(self, context: AttemptContext, number: int, point: RestorePoint | None) -> None:
+        self._context = context
+        self._job = context.job
+        self._number = number
+        self._epoch = point.metadata.epoch if point is not None else 0
+        self._restore_epoch = self._epoch
+        self._point = point
+        self._durable_epoch = self._epoch if point is not None else -1
+        self._accepted: tuple[tuple[str, ...], ...] = ()
+        self._next_timer: int | None = None
+        self._idle = False
+        self._ended = False
+        self._ended_durably = False
+        self._data_frames = DataFrameProgress(self._job.data_frames, point.operators if point is not None else ())
+        self._anchor = build_anchor(context.session, self._job.plan.slots)
+        self._runner = EpochRunner(context.session, self._job.plan, context.packed_plan, number, self._anchor)
+        self._runner.set_restored(point.restored_job() if point is not None else None)
+
+    def run(self) -> None:
+        coordinator = self._context.checkpoints.coordinator
+        coordinator.start_attempt(self._number, self._point.completed if self._point is not None else None)
+        try:
+            while not self._ended:
+                self._context.control.check()
+                self._wait()
+                self._context.control.check()
+                self._rebalance()
+                self._run_epoch(coordinator.trigger_if_due(self._epoch + 1, wall_clock()))
+            self._finish()
+        finally:
+            self._runner.close()
+            self._anchor.release()
+
+    # -- one epoch -------------------------------------------------------------------------------------------------------------
+
+    def _run_epoch(self, request: CheckpointRequest | None, read_sources: bool = True, close: bool = False) -> None:
+        context = self._context
+        spec = self._spec(request, read_sources, close)
+        unread = self._data_frames.unread() if read_sources else ()
+        started = time.time()
+        acknowledgements, partitions = self._runner.run(spec, unread)
+        failpoint("driver.epoch-collected", epoch=spec.epoch, attempt=spec.attempt)
+        plan = self._job.plan
+        self._accepted = accept_epoch(acknowledgements, spec.epoch, plan.levels, plan.slots, partitions)
+        self._epoch = spec.epoch
+        self._data_frames.mark_read(unread)
+        rows = self._take_in(acknowledgements)
+        context.transactions.add(spec.epoch, (h for a in acknowledgements for h in a.transactions))
+        context.history.epochs.append(
+            EpochRecord(self._number, spec.epoch, rows, started, time.time(), request.checkpoint_id if request else None)
+        )
+        self._idle = rows == 0
+        if request is not None:
+            self._settle_checkpoint(request, acknowledgements)
+        context.transactions.publish_epoch(everything=self._publishes_every_epoch())
+        if context.checkpoints.coordinator.job_failure is not None:
+            raise context.checkpoints.coordinator.job_failure
+
+    def _spec(self, request: CheckpointRequest | None, read_sources: bool, close: bool) -> EpochSpec:
+        settings, storage = self._job.epoch, self._context.checkpoints.storage
+        notifications = tuple(
+            Notification(NotificationKind(n.kind.name), n.checkpoint_id)
+            for n in self._context.checkpoints.coordinator.take_notifications()
+        )
+        return EpochSpec(
+            attempt=self._number,
+            epoch=self._epoch + 1,
+            accepted=self._accepted,
+            restore_epoch=self._restore_epoch,
+            restored=self._point is not None,
+            rows_per_subtask=max(1, settings.max_rows // self._job.plan.slots),
+            max_millis=settings.max_time_ms,
+            checkpoint=request,
+            writer=storage.writer(request.checkpoint_id, self._number) if request is not None else None,
+            reader=self._point.reader if self._point is not None else None,
+            notifications=notifications,
+            durable_epoch=self._durable_epoch,
+            read_sources=read_sources,
+            close=close,
+        )
+
+    def _take_in(self, acknowledgements: list[Acknowledgement]) -> int:
+        """Note what the tasks told; the rows that sources read."""
+        history = self._context.history
+        timers = [a.next_timer for a in acknowledgements if a.next_timer is not None]
+        self._next_timer = min(timers, default=None)
+        own = [a for a in acknowledgements if a.group == 0]
+        self._ended = all(a.ended for a in own) and not self._data_frames.unread()
+        history.restored_bytes += sum(a.restored_bytes for a in acknowledgements)
+        for warning in {w for a in acknowledgements for w in a.warnings}:
+            if warning not in history.warnings:
+                history.warnings.append(warning)
+                logger.warning(warning)
+        placement = tuple(a.executor for a in sorted(own, key=lambda a: (a.level, a.slot)))
+        history.placement.append((self._epoch, placement))
+        self._placement = placement
+        sources = {o.operator_id for c in self._job.plan.chains if c.level == 0 for o in c.operators[:1]}
+        return sum(p.rows_in for a in acknowledgements for p in a.progress if p.operator_id in sources or a.group > 0)
+
+    def _publishes_every_epoch(self) -> bool:
+        settings = self._job.checkpoint
+        return settings.interval_ms is not None and settings.mode == "AT_LEAST_ONCE"
+
+    # -- checkpoints -----------------------------------------------------------------------------------------------------------
+
+    def _settle_checkpoint(self, request: CheckpointRequest, acknowledgements: list[Acknowledgement]) -> None:
+        """Complete the epoch's checkpoint and publish what it holds, or abort it."""
+        coordinator = self._context.checkpoints.coordinator
+        number = request.checkpoint_id
+        failures = [a.snapshot_failure for a in acknowledgements if a.snapshot_failure]
+        if failures:
+            coordinator.abort(number, CheckpointFailureReason.CHECKPOINT_ASYNC_EXCEPTION, failures[0])
+            return
+        for snapshot in [s for a in acknowledgements for s in a.snapshots] + self._data_frames.snapshots():
+            coordinator.acknowledge(number, self._context.transactions.attach(snapshot, request.epoch))
+        if coordinator.expire(wall_clock()):
+            return
+        completed = coordinator.complete(number)
+        if completed is None:
+            return
+        self._adopt(completed)
+        self._publish(completed)
+        self._ended_durably = self._ended
+
+    def _adopt(self, completed: CompletedCheckpoint) -> None:
+        """From now on state may be rebuilt from this checkpoint."""
+        self._point = self._context.checkpoints.point_of(completed)
+        self._restore_epoch = self._durable_epoch = completed.metadata.epoch
+        self._runner.set_restored(self._point.restored_job())
+
+    def _publish(self, completed: CompletedCheckpoint) -> None:
+        if not self._context.transactions.has_waiting():
+            return
+        coordinator = self._context.checkpoints.coordinator
+        coordinator.begin_commit(completed.checkpoint_id)
+        failpoint("driver.commit-begun", checkpoint=completed.checkpoint_id, epoch=completed.metadata.epoch)
+        self._context.transactions.publish_checkpoint(completed.metadata.epoch)
+        coordinator.committed(completed.checkpoint_id)
+
+    # -- between epochs --------------------------------------------------------------------------------------------------------
+
+    def _wait(self) -> None:
+        """After an epoch without rows: sleep until sources may have something, a timer or a checkpoint is due."""
+        if not self._idle:
+            return
+        now = wall_clock()
+        due = [now + self._job.epoch.idle_wait_ms]
+        checkpoint_due = self._context.checkpoints.coordinator.next_due()
+        due += [t for t in (self._next_timer, checkpoint_due) if t is not None]
+        self._context.control.sleep((min(due) - now) / 1000)
+
+    def _rebalance(self) -> None:
+        """Spread slots again after an executor was lost and replaced; only right behind a checkpoint, so that state can follow."""
+        if self._restore_epoch != self._epoch or not self._accepted:
+            return
+        session, slots = self._context.session, self._job.plan.slots
+        executors = executor_count(session)
+        used = len(set(self._placement[-slots:]))
+        if executors <= 1 or used >= min(executors, slots):
+            return
+        logger.info("Slots use %d of %d executors: spreading them again", used, executors)
+        self._anchor.release()
+        self._anchor = build_anchor(session, slots)
+        self._runner.anchor = self._anchor
+
+    # -- the end ---------------------------------------------------------------------------------------------------------------
+
+    def _finish(self) -> None:
+        """The input has ended: a last checkpoint, its commit, then functions are told and closed."""
+        if self._job.checkpoint.interval_ms is not None:
+            self._final_checkpoint()
+        else:
+            self._context.transactions.publish_epoch(everything=True)
+        try:
+            self._run_epoch(None, read_sources=False, close=True)
+        except Exception as error:
+            logger.warning("All results are published, but the job did not close in order: %s", error)
+
+    def _final_checkpoint(self) -> None:
+        coordinator = self._context.checkpoints.coordinator
+        for _ in range(_FINAL_TRIES):
+            if self._ended_durably:
+                return
+            self._run_epoch(coordinator.trigger_if_due(self._epoch + 1, wall_clock(), force=True), read_sources=False)
+        if not self._ended_durably:
+            raise CheckpointError(f"The final checkpoint failed {_FINAL_TRIES} times; the results after the last completed one are not published.")

@@ -1,0 +1,133 @@
+"""The checkpoint side of one job: storage, store, coordinator and lock, made from its settings."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+
+import msgspec
+
+from holdfast.checkpoint.completed import CompletedCheckpoint
+from holdfast.checkpoint.completed_store import (
+    CompletedCheckpointStore,
+    FileCompletedCheckpointStore,
+    MemoryCompletedCheckpointStore,
+)
+from holdfast.checkpoint.coordinator import CheckpointCoordinator
+from holdfast.checkpoint.job_directory import JobDirectory
+from holdfast.checkpoint.policy import CheckpointPolicy, deletes_checkpoints
+from holdfast.checkpoint.restore_rules import match_operators
+from holdfast.checkpoint.storage import CheckpointStorage, FileCheckpointStorage, MemoryCheckpointStorage, open_snapshot
+from holdfast.errors import JobLockedError
+from holdfast.runtime.environment import wall_clock
+from holdfast.runtime.epoch import RestoredJob
+from holdfast.spark.job import Job
+from holdfast.state.handles import CheckpointMetadata, OperatorRecord
+from holdfast.state.snapshot_io import SnapshotReader
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class RestorePoint:
+    """What an attempt starts from."""
+
+    metadata: CheckpointMetadata
+    reader: SnapshotReader
+    completed: CompletedCheckpoint | None
+    operators: tuple[OperatorRecord, ...]
+    #: True when no file of it may be referenced by later checkpoints.
+    foreign: bool
+
+    def restored_job(self) -> RestoredJob:
+        return RestoredJob(self.metadata.checkpoint_id, self.metadata.epoch, self.operators)
+
+
+class JobCheckpoints:
+    """Owns the job's directory for as long as the job runs in this driver."""
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+        settings = job.checkpoint
+        self.directory: JobDirectory | None = None
+        self._memory_attempts = 0
+        if settings.directory is not None:
+            self.directory = JobDirectory(settings.directory, job.facts.job_id)
+            self.directory.lock()
+            files = FileCheckpointStorage(settings.directory, job.facts.job_id, settings.inline_threshold)
+            self.storage: CheckpointStorage = files
+            self.store: CompletedCheckpointStore = FileCompletedCheckpointStore(files, settings.num_retained)
+        else:
+            memory = MemoryCheckpointStorage()
+            self.storage = memory
+            self.store = MemoryCompletedCheckpointStore(memory, settings.num_retained)
+        policy = CheckpointPolicy(
+            interval_ms=settings.interval_ms,
+            min_pause_ms=settings.min_pause_ms,
+            timeout_ms=settings.timeout_ms,
+            max_concurrent=settings.max_concurrent,
+            tolerable_failures=settings.tolerable_failures,
+            incremental=settings.incremental,
+        )
+        self.store.recover()
+        self.coordinator = CheckpointCoordinator(policy, job.facts, self.storage, self.store, wall_clock)
+        self._initial = self._open_initial()
+
+    def next_attempt(self) -> int:
+        if self.directory is not None:
+            return self.directory.next_attempt()
+        self._memory_attempts += 1
+        return self._memory_attempts
+
+    def select(self) -> RestorePoint | None:
+        """The newest readable checkpoint of this job, else the snapshot that the job was started from, else nothing."""
+        accept = self._job.recovery.accept_repeated_output
+        completed = self.coordinator.select_for_restore(accept)
+        if completed is not None:
+            return self.point_of(completed)
+        return self._initial
+
+    def point_of(self, completed: CompletedCheckpoint) -> RestorePoint:
+        metadata = completed.metadata
+        return RestorePoint(metadata, self.storage.reader(), completed, self._matched(metadata), foreign=False)
+
+    def _open_initial(self) -> RestorePoint | None:
+        path = self._job.recovery.path
+        if path is None:
+            return None
+        metadata, reader = open_snapshot(path)
+        return RestorePoint(metadata, reader, None, self._matched(metadata), foreign=True)
+
+    def _matched(self, metadata: CheckpointMetadata) -> tuple[OperatorRecord, ...]:
+        """The snapshot's records under this job's operator ids."""
+        facts = self._job.facts
+        plan = match_operators(metadata, facts.operators, facts.key_hash, self._job.recovery.ignore_unclaimed)
+        for skipped in plan.skipped:
+            logger.warning("State of operator '%s' (%s) is left behind: no operator of the program claims it.", skipped.name, skipped.operator_id)
+        return tuple(msgspec.structs.replace(record, operator_id=operator_id) for operator_id, record in plan.records.items())
+
+    def dead_origin(self, point: RestorePoint | None) -> list[str]:
+        """The job that wrote the restored snapshot, when it is another one and its driver is known to be gone."""
+        if point is None or not point.foreign or point.metadata.job_id == self._job.facts.job_id:
+            return []
+        path = self._job.recovery.path or ""
+        root = path.rstrip("/").removesuffix("/_metadata").rpartition("/")[0]
+        base, _, job_id = root.rpartition("/")
+        if job_id != point.metadata.job_id or not base:
+            return []
+        other = JobDirectory(base, job_id)
+        try:
+            other.lock()
+        except JobLockedError:
+            return []
+        other.unlock()
+        return [job_id]
+
+    def close(self, status: str) -> None:
+        delete = deletes_checkpoints(self._job.checkpoint.retention, status)
+        self.coordinator.shut_down(delete)
+        self.release()
+
+    def release(self) -> None:
+        if self.directory is not None:
+            self.directory.unlock()

@@ -1,0 +1,40 @@
+"""What others ask of a running job: to stop waiting, to be cancelled."""
+
+from __future__ import annotations
+
+import threading
+
+from holdfast.errors import HoldfastError
+
+
+class JobCancelled(HoldfastError):
+    """The job was asked to end. Not a failure: nothing is restarted."""
+
+
+class JobControl:
+    """Shared between the thread that runs a job and those that ask something of it."""
+
+    def __init__(self) -> None:
+        self._wake = threading.Condition()
+        self._cancelled = False
+
+    def cancel(self) -> None:
+        with self._wake:
+            self._cancelled = True
+            self._wake.notify_all()
+
+    @property
+    def cancelled(self) -> bool:
+        return self._cancelled
+
+    def check(self) -> None:
+        if self._cancelled:
+            raise JobCancelled("The job was cancelled.")
+
+    def sleep(self, seconds: float) -> None:
+        """Wait, unless somebody asks for something meanwhile."""
+        if seconds <= 0:
+            return
+        with self._wake:
+            if not self._cancelled:
+                self._wake.wait(seconds)

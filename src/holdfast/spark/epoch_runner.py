@@ -1,0 +1,90 @@
+"""One epoch as one Spark job: the plan is built level by level over the anchor and run by a single action."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+
+import msgspec
+from pyspark.core.broadcast import Broadcast
+from pyspark.sql import DataFrame, SparkSession
+
+from holdfast.errors import EpochError
+from holdfast.runtime.envelope import COORDINATOR_EDGE, EXCHANGE_DDL, GROUP_SIZE
+from holdfast.runtime.epoch import Acknowledgement, EpochSpec, RestoredJob
+from holdfast.runtime.plan import JobPlan
+from holdfast.runtime.task import read_acknowledgement
+from holdfast.spark.anchor import Anchor
+from holdfast.spark.data_frame_task import data_frame_function
+from holdfast.spark.job import DataFrameInput
+from holdfast.spark.level_task import ArrowFunction, level_function
+
+logger = logging.getLogger(__name__)
+
+
+class EpochRunner:
+    """Runs the epochs of one attempt. Functions travel once, in a broadcast; each epoch ships only its small spec."""
+
+    def __init__(self, session: SparkSession, plan: JobPlan, packed_plan: bytes, attempt: int, anchor: Anchor) -> None:
+        self._session = session
+        self._plan = plan
+        self._identity = (plan.job_id, attempt)
+        self._packed_plan: Broadcast[bytes] = session.sparkContext.broadcast(packed_plan)
+        self._restored: Broadcast[bytes] | None = None
+        self._checked = False
+        self.anchor = anchor
+
+    def set_restored(self, restored: RestoredJob | None) -> None:
+        """The checkpoint that a task may rebuild its state from."""
+        if self._restored is not None:
+            self._restored.unpersist(blocking=False)
+        self._restored = None if restored is None else self._session.sparkContext.broadcast(msgspec.msgpack.encode(restored))
+
+    def run(self, spec: EpochSpec, data_frames: tuple[DataFrameInput, ...]) -> tuple[list[Acknowledgement], Mapping[int, int]]:
+        """All acknowledgements of the epoch, and the partitions of each DataFrame that it read."""
+        rows = self.anchor.table.mapInArrow(self._function(0, spec, []), EXCHANGE_DDL)
+        senders = list(range(self._plan.slots))
+        partitions: dict[int, int] = {}
+        for source in data_frames:
+            count = source.data_frame._jdf.queryExecution().toRdd().getNumPartitions()
+            first = self._plan.slots + sum(partitions.values())
+            function = data_frame_function(self._packed_plan, self._identity, spec, source, first, self.anchor.values)
+            rows = rows.union(source.data_frame.mapInArrow(function, EXCHANGE_DDL))
+            senders += [source.group * GROUP_SIZE + index for index in range(count)]
+            partitions[source.group] = count
+        for level in range(1, self._plan.levels):
+            rows = self._exchange(rows).mapInArrow(self._function(level, spec, senders), EXCHANGE_DDL)
+            senders = list(range(self._plan.slots))
+        if not self._checked:
+            self._check_plan(rows)
+        collected = rows.select("edge", "payload").collect()
+        return [read_acknowledgement(bytes(row.payload)) for row in collected if row.edge == COORDINATOR_EDGE], partitions
+
+    def _exchange(self, rows: DataFrame) -> DataFrame:
+        """Move envelopes to their slots, each slot to the executor that caches its anchor row, in one order."""
+        slots = self._plan.slots
+        moved = rows.repartition(slots, "slot").join(self.anchor.table.hint("shuffle_hash"), "slot")
+        return moved.sortWithinPartitions("edge", "channel", "number")
+
+    def _function(self, level: int, spec: EpochSpec, senders: list[int]) -> ArrowFunction:
+        return level_function(self._packed_plan, self._restored, self._identity, level, spec, senders, self.anchor.values)
+
+    def _check_plan(self, rows: DataFrame) -> None:
+        """The first plan must have one exchange per level, each with as many partitions as slots, and none on the anchor."""
+        text: str = rows._jdf.queryExecution().executedPlan().toString()
+        slots, levels = self._plan.slots, self._plan.levels
+        exchanges = [line for line in text.splitlines() if "Exchange " in line and "hashpartitioning(slot" in line]
+        live = [line for line in exchanges if "InMemory" not in line]
+        wrong = [line.strip() for line in live if f", {slots})" not in line]
+        if wrong or "BroadcastHashJoin" in text or "AdaptiveSparkPlan" in text or "SortMergeJoin" in text:
+            raise EpochError(
+                f"Spark planned the epoch in a way that would not keep slots on their executors ({levels} levels, {slots} slots expected): "
+                f"{wrong[:1] or 'an unexpected join'}. Check spark.sql.adaptive.enabled, spark.sql.autoBroadcastJoinThreshold and join hints.\n{text}"
+            )
+        logger.debug("Epoch plan:\n%s", text)
+        self._checked = True
+
+    def close(self) -> None:
+        self._packed_plan.unpersist(blocking=False)
+        if self._restored is not None:
+            self._restored.unpersist(blocking=False)

@@ -1,0 +1,55 @@
+"""Errors on their way from a task to the driver.
+
+Spark brings a failed task's error to the driver as text. What Holdfast must know of it travels in one marked line of JSON at the end of that text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import msgspec
+
+from holdfast import errors
+from holdfast.errors import EpochError, HoldfastError
+
+_MARK = "holdfast-failure:"
+_PATTERN = re.compile(re.escape(_MARK) + r"(\{.*?\})$", re.MULTILINE)
+
+
+class TaskFailure(msgspec.Struct, frozen=True):
+    """One of our own errors, raised in a task."""
+
+    kind: str
+    message: str
+
+
+@contextmanager
+def reporting_failures() -> Iterator[None]:
+    """In a task: mark our own errors, so that the driver can raise them again as what they are."""
+    try:
+        yield
+    except HoldfastError as error:
+        message = "; ".join([str(error), *getattr(error, "__notes__", [])])
+        line = msgspec.json.encode(TaskFailure(type(error).__name__, message)).decode()
+        error.add_note(f"{_MARK}{line}")
+        raise
+
+
+def failure_of(error: BaseException) -> HoldfastError:
+    """On the driver: the error that a failed epoch is reported with."""
+    if isinstance(error, HoldfastError):
+        return error
+    found = _PATTERN.findall(str(error))
+    if found:
+        failure = msgspec.json.decode(found[-1].encode(), type=TaskFailure)
+        kind = getattr(errors, failure.kind, HoldfastError)
+        restored: HoldfastError = HoldfastError.__new__(kind)
+        Exception.__init__(restored, failure.message)
+        restored.__cause__ = error
+        return restored
+    first = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
+    lost = EpochError(f"The epoch's Spark job failed: {first.strip()[:500]}")
+    lost.__cause__ = error
+    return lost

@@ -1,0 +1,95 @@
+"""A job as the job master gets it, and what it tells of its course."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+from holdfast.checkpoint.job import JobFacts
+from holdfast.runtime.plan import JobPlan
+from holdfast.runtime.sink import TwoPhaseCommitSink
+from holdfast.types.settings import CheckpointSettings, EpochSettings, RecoverySettings, RestartSettings
+
+
+class JobStatus(Enum):
+    """Flink's job states, as far as a job on Spark can be in them."""
+
+    INITIALIZING = "INITIALIZING"
+    CREATED = "CREATED"
+    RUNNING = "RUNNING"
+    FAILING = "FAILING"
+    FAILED = "FAILED"
+    CANCELLING = "CANCELLING"
+    CANCELED = "CANCELED"
+    FINISHED = "FINISHED"
+    RESTARTING = "RESTARTING"
+
+    @property
+    def is_terminal(self) -> bool:
+        return self in (JobStatus.FAILED, JobStatus.CANCELED, JobStatus.FINISHED)
+
+
+@dataclass(frozen=True)
+class DataFrameInput:
+    """A bounded DataFrame that Spark itself reads in level 0, and the edges that its rows go to."""
+
+    group: int
+    operator_id: str
+    name: str
+    data_frame: Any
+    edge_ids: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Job:
+    """Everything that running a job needs."""
+
+    plan: JobPlan
+    facts: JobFacts
+    checkpoint: CheckpointSettings
+    restart: RestartSettings
+    epoch: EpochSettings
+    recovery: RecoverySettings
+    sinks: Mapping[str, TwoPhaseCommitSink]
+    data_frames: tuple[DataFrameInput, ...] = ()
+    spark_settings: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class EpochRecord:
+    """One accepted epoch. Times are seconds of the driver's clock."""
+
+    attempt: int
+    epoch: int
+    rows: int
+    started: float
+    finished: float
+    checkpoint_id: int | None = None
+
+
+@dataclass(frozen=True)
+class FailureRecord:
+    """One failure of an attempt and what followed from it."""
+
+    attempt: int
+    timestamp: float
+    error: BaseException
+    restarted: bool
+    reason: str
+
+
+@dataclass
+class JobHistory:
+    """The course of a job so far. Written by the job master, read by anybody."""
+
+    status: JobStatus = JobStatus.CREATED
+    attempt: int = 0
+    restarts: int = 0
+    epochs: list[EpochRecord] = field(default_factory=list)
+    failures: list[FailureRecord] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    placement: list[tuple[int, tuple[str, ...]]] = field(default_factory=list)
+    timestamps: dict[JobStatus, float] = field(default_factory=dict)
+    restored_bytes: int = 0

@@ -1,0 +1,104 @@
+"""The bridge between a Spark task and ``holdfast.runtime``: Arrow batches of the exchange in, Arrow batches of the exchange out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import cloudpickle
+import msgspec
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.core.broadcast import Broadcast
+
+from holdfast.runtime.envelope import COORDINATOR_EDGE, EXCHANGE_SCHEMA, Envelope
+from holdfast.runtime.epoch import EpochSpec, RestoredJob
+from holdfast.runtime.local_files import prepare_attempt
+from holdfast.runtime.plan import JobPlan
+from holdfast.runtime.task import TaskRun
+from holdfast.spark.failures import reporting_failures
+
+ArrowFunction = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+#: Rows handed to Spark at once: a few large ones.
+_BATCH_BYTES = 8 << 20
+
+_plans: dict[tuple[str, int], JobPlan] = {}
+
+
+def level_function(
+    plan: Broadcast[bytes],
+    restored: Broadcast[bytes] | None,
+    identity: tuple[str, int],
+    level: int,
+    spec: EpochSpec,
+    senders: list[int],
+    values: list[int],
+) -> ArrowFunction:
+    """The function that Spark runs on every partition of a level."""
+
+    def run_level(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        context = TaskContext.get()
+        assert context is not None
+        slot = context.partitionId()
+        with reporting_failures():
+            job = plan_of(plan, identity)
+            task = TaskRun(job, level, slot, spec, lambda: _restored(restored))
+            outgoing = task.run(_envelopes(batches, slot, values[slot]), senders)
+            last = level == job.levels - 1
+            yield from envelope_batches((e for e in outgoing if not last or e.edge == COORDINATOR_EDGE), values)
+
+    return run_level
+
+
+def plan_of(plan: Broadcast[bytes], identity: tuple[str, int]) -> JobPlan:
+    """The job's plan, unpickled once per worker process and attempt."""
+    known = _plans.get(identity)
+    if known is None:
+        known = cloudpickle.loads(plan.value)
+        # A worker serves one attempt at a time: older plans are of attempts that are over.
+        _plans.clear()
+        _plans[identity] = known
+        prepare_attempt(known, identity[1])
+    return known
+
+
+def _restored(restored: Broadcast[bytes] | None) -> RestoredJob | None:
+    return None if restored is None else msgspec.msgpack.decode(restored.value, type=RestoredJob)
+
+
+def _envelopes(batches: Iterator[pa.RecordBatch], slot: int, value: int) -> Iterator[Envelope]:
+    for batch in batches:
+        if "payload" not in batch.schema.names:
+            continue  # the anchor row itself, which level 0 runs on
+        columns: list[list[Any]] = [batch.column(name).to_pylist() for name in ("slot", "edge", "channel", "number", "sender", "sequence")]
+        payloads = batch.column("payload")
+        for index, (found, edge, channel, number, sender, sequence) in enumerate(zip(*columns, strict=True)):
+            assert found == value, f"partition {slot} got a row for slot value {found}, expected {value}"
+            yield Envelope(slot, edge, channel, number, sender, sequence, payloads[index].as_buffer())
+
+
+def envelope_batches(envelopes: Iterator[Envelope], values: list[int]) -> Iterator[pa.RecordBatch]:
+    waiting: list[Envelope] = []
+    size = 0
+    for envelope in envelopes:
+        waiting.append(envelope)
+        size += len(memoryview(envelope.payload))
+        if size >= _BATCH_BYTES:
+            yield _batch(waiting, values)
+            waiting, size = [], 0
+    if waiting:
+        yield _batch(waiting, values)
+
+
+def _batch(envelopes: list[Envelope], values: list[int]) -> pa.RecordBatch:
+    arrays = [
+        pa.array([values[e.slot] for e in envelopes], pa.int32()),
+        pa.array([e.edge for e in envelopes], pa.int32()),
+        pa.array([e.channel for e in envelopes], pa.int32()),
+        pa.array([e.number for e in envelopes], pa.int32()),
+        pa.array([e.sender for e in envelopes], pa.int32()),
+        pa.array([e.sequence for e in envelopes], pa.int32()),
+        pa.array([memoryview(e.payload) for e in envelopes], pa.binary()),
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=EXCHANGE_SCHEMA)

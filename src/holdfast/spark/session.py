@@ -1,0 +1,80 @@
+"""The Spark session that epochs run in: the user's own when there is one, else a local one."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+
+from pyspark.sql import SparkSession
+
+from holdfast.errors import ConfigurationError
+from holdfast.spark.java import ensure_java
+
+logger = logging.getLogger(__name__)
+
+#: Core settings, fixed when the application starts. They carry speed and quick failure; correctness does not rest on them.
+_CORE_SETTINGS = {
+    "spark.stage.maxConsecutiveAttempts": "1",
+    "spark.task.maxFailures": "1",
+    "spark.shuffle.reduceLocality.enabled": "false",
+    "spark.locality.wait": "30s",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.ui.enabled": "false",
+    "spark.python.worker.reuse": "true",
+}
+
+#: SQL settings of the session that runs epochs.
+_EPOCH_SETTINGS = {
+    # With adaptive execution a level without rows does not run at all, and its timers and barriers with it.
+    "spark.sql.adaptive.enabled": "false",
+    # A broadcast join would not put a task where its anchor row is cached.
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
+    "spark.sql.classic.shuffleDependency.fileCleanup.enabled": "true",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "64",
+    "spark.sql.ui.retainedExecutions": "20",
+}
+
+
+def obtain_session(settings: Mapping[str, str]) -> SparkSession:
+    """The active session, or a new local one with ``settings`` (``spark.*`` keys) above our own."""
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        _check(active)
+        return active
+    ensure_java()
+    builder = SparkSession.builder.appName("holdfast")
+    for key, value in {"spark.master": "local[*]", **_CORE_SETTINGS, **_EPOCH_SETTINGS, **settings}.items():
+        builder = builder.config(key, value)
+    session = builder.getOrCreate()
+    _check(session)
+    return session
+
+
+def epoch_session(session: SparkSession, settings: Mapping[str, str]) -> SparkSession:
+    """A session of the same application with the settings that epochs need; the user's own settings stay as they are."""
+    own = session.newSession()
+    for key, value in {**_EPOCH_SETTINGS, **{k: v for k, v in settings.items() if k.startswith("spark.sql.")}}.items():
+        own.conf.set(key, value)
+    return own
+
+
+def _check(session: SparkSession) -> None:
+    conf = session.sparkContext.getConf()
+    if conf.get("spark.speculation", "false").lower() == "true":
+        raise ConfigurationError(
+            "spark.speculation is true: Spark would run a subtask twice at the same time, and its state with it. Set spark.speculation=false for this application."
+        )
+    if conf.get("spark.dynamicAllocation.enabled", "false").lower() == "true":
+        logger.warning(
+            "spark.dynamicAllocation.enabled is true: an idle executor that is given back takes its local state with it, and the job restores from its last "
+            "checkpoint. Set it to false, or spark.dynamicAllocation.executorIdleTimeout high."
+        )
+    if session.sparkContext.master.startswith("local"):
+        return
+    for key in ("spark.stage.maxConsecutiveAttempts", "spark.task.maxFailures"):
+        if conf.get(key, "4") != "1":
+            logger.warning("%s is not 1: a lost executor is noticed later than it could be. Set %s=1 when the application starts.", key, key)
+    if conf.get("spark.shuffle.reduceLocality.enabled", "true") != "false":
+        logger.warning(
+            "spark.shuffle.reduceLocality.enabled is not false: slots may move between executors, and each move costs a restore. Set it to false when the application starts."
+        )
