@@ -1,0 +1,113 @@
+"""The completed checkpoints that are kept."""
+
+from __future__ import annotations
+
+import logging
+from abc import ABC, abstractmethod
+
+from holdfast.checkpoint.completed import CompletedCheckpoint, DamagedCheckpoint
+from holdfast.checkpoint.storage import CheckpointStorage, FileCheckpointStorage, is_damage
+from holdfast.errors import ConfigurationError, StorageError
+
+_log = logging.getLogger(__name__)
+
+
+class CompletedCheckpointStore(ABC):
+    """Keeps the newest ``num_retained`` completed checkpoints of one job. Used by one driver at a time."""
+
+    def __init__(self, num_retained: int = 1) -> None:
+        if num_retained < 1:
+            raise ConfigurationError(
+                f"execution.checkpointing.num-retained is {num_retained}; at least 1 checkpoint must be kept"
+            )
+        self._num_retained = num_retained
+        self._checkpoints: list[CompletedCheckpoint] = []
+
+    @abstractmethod
+    def recover(self) -> list[DamagedCheckpoint]:
+        """Find what is stored, as after a restart of the driver, and give what is there and cannot be read."""
+
+    def add(self, checkpoint: CompletedCheckpoint) -> list[CompletedCheckpoint]:
+        """Keep it, and let go of the oldest beyond the retained number, never of the newest.
+
+        When this returns, the checkpoints it gives back are durably gone: their files may be deleted.
+        One that cannot be let go of for now stays, and is tried again with the next.
+        """
+        self._insert(checkpoint)
+        self._checkpoints = sorted([*self._checkpoints, checkpoint], key=lambda kept: kept.checkpoint_id)
+        removed: list[CompletedCheckpoint] = []
+        while len(self._checkpoints) > self._num_retained:
+            oldest = self._checkpoints[0]
+            try:
+                self.remove(oldest.checkpoint_id)
+            except StorageError as error:
+                _log.warning("Checkpoint %d could not be let go of: %s", oldest.checkpoint_id, error)
+                break
+            removed.append(oldest)
+        return removed
+
+    def all(self) -> list[CompletedCheckpoint]:
+        """Oldest first."""
+        return list(self._checkpoints)
+
+    def latest(self) -> CompletedCheckpoint | None:
+        return self._checkpoints[-1] if self._checkpoints else None
+
+    def remove(self, checkpoint_id: int) -> None:
+        """Let go of a checkpoint, durably, damaged or not. Its snapshot files stay."""
+        self._discard(checkpoint_id)
+        self._checkpoints = [kept for kept in self._checkpoints if kept.checkpoint_id != checkpoint_id]
+
+    @abstractmethod
+    def _insert(self, checkpoint: CompletedCheckpoint) -> None:
+        """Make it durable that this checkpoint belongs to the store."""
+
+    @abstractmethod
+    def _discard(self, checkpoint_id: int) -> None:
+        """Make it durable that this one no longer does."""
+
+
+class FileCompletedCheckpointStore(CompletedCheckpointStore):
+    """The checkpoints that are visible in a file storage: ``_metadata`` is the only record."""
+
+    def __init__(self, storage: FileCheckpointStorage, num_retained: int = 1) -> None:
+        super().__init__(num_retained)
+        self._storage = storage
+        self.recover()
+
+    def recover(self) -> list[DamagedCheckpoint]:
+        damaged: list[DamagedCheckpoint] = []
+        found: list[CompletedCheckpoint] = []
+        for number in self._storage.completed_ids():
+            location = self._storage.location(number)
+            try:
+                found.append(CompletedCheckpoint(self._storage.read_metadata(number), location))
+            except StorageError as error:
+                if not is_damage(error):
+                    raise
+                damaged.append(DamagedCheckpoint(number, location, error))
+        self._checkpoints = found
+        return damaged
+
+    def _insert(self, checkpoint: CompletedCheckpoint) -> None:
+        """Nothing: the coordinator wrote ``_metadata`` before."""
+
+    def _discard(self, checkpoint_id: int) -> None:
+        self._storage.discard(checkpoint_id)
+
+
+class MemoryCompletedCheckpointStore(CompletedCheckpointStore):
+    """A list in the driver: outlives attempts, not the driver."""
+
+    def __init__(self, storage: CheckpointStorage, num_retained: int = 1) -> None:
+        super().__init__(num_retained)
+        self._storage = storage
+
+    def recover(self) -> list[DamagedCheckpoint]:
+        return []
+
+    def _insert(self, checkpoint: CompletedCheckpoint) -> None:
+        """Nothing: the list is the record."""
+
+    def _discard(self, checkpoint_id: int) -> None:
+        self._storage.discard(checkpoint_id)

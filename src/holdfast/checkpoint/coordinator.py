@@ -1,0 +1,360 @@
+"""Takes checkpoints: decides when, collects acknowledgements, makes them visible, lets go of old ones."""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable, Mapping
+from enum import Enum
+from random import Random
+from typing import Any, NamedTuple
+
+from holdfast.checkpoint import recovery
+from holdfast.checkpoint.cleaner import SnapshotFileCleaner
+from holdfast.checkpoint.completed import CompletedCheckpoint
+from holdfast.checkpoint.completed_store import CompletedCheckpointStore
+from holdfast.checkpoint.failure_manager import THRESHOLD_MESSAGE, CheckpointFailureManager
+from holdfast.checkpoint.ids import CheckpointIdCounter
+from holdfast.checkpoint.job import JobFacts
+from holdfast.checkpoint.pending import AcknowledgeResult, PendingCheckpoint
+from holdfast.checkpoint.policy import CheckpointPolicy
+from holdfast.checkpoint.reasons import CheckpointFailureReason
+from holdfast.checkpoint.rebase import compose, full_images_due
+from holdfast.checkpoint.schedule import CheckpointSchedule
+from holdfast.checkpoint.shared_files import FileOrigin, snapshot_files
+from holdfast.checkpoint.statistics import CheckpointStatisticsTracker
+from holdfast.checkpoint.storage import CheckpointStorage
+from holdfast.errors import CheckpointError, StorageError
+from holdfast.failpoints import failpoint
+from holdfast.state.handles import CheckpointMetadata, CheckpointRequest, OperatorRecord, SubtaskSnapshot
+
+_log = logging.getLogger(__name__)
+_REMEMBERED_IDS = 16
+
+
+class NotificationKind(Enum):
+    COMPLETE = "complete"
+    ABORTED = "aborted"
+
+
+class Notification(NamedTuple):
+    """What the functions of the running attempt are told with the next epoch."""
+
+    kind: NotificationKind
+    checkpoint_id: int
+
+
+class CheckpointCoordinator:
+    """The checkpoints of one job, over all attempts of one driver. Not thread-safe: one thread drives a job.
+
+    ``start_attempt`` comes before anything else, and again after every failure. When ``job_failure`` is set, more
+    checkpoints in a row failed than the policy tolerates, and the attempt must fail with it.
+    """
+
+    def __init__(
+        self,
+        policy: CheckpointPolicy,
+        job: JobFacts,
+        storage: CheckpointStorage,
+        store: CompletedCheckpointStore,
+        clock: Callable[[], int],
+        random: Random | None = None,
+    ) -> None:
+        self.statistics = CheckpointStatisticsTracker()
+        self.job_failure: CheckpointError | None = None
+        self._policy = policy
+        self._job = job
+        self._storage = storage
+        self._store = store
+        self._clock = clock
+        self._random = random or Random()
+        self._ids = CheckpointIdCounter(storage.seen_ids())
+        self._schedule = CheckpointSchedule(policy.interval_ms, policy.min_pause_ms, policy.max_concurrent)
+        self._failures = CheckpointFailureManager(policy.tolerable_failures)
+        self._cleaner = SnapshotFileCleaner(storage)
+        self._pending: dict[int, PendingCheckpoint] = {}
+        self._ended: deque[int] = deque(maxlen=_REMEMBERED_IDS)
+        self._notifications: list[Notification] = []
+        self._attempt: int | None = None
+        self._base: CompletedCheckpoint | None = None
+        self._commits_begun_through = 0
+
+    # -- attempts
+
+    def select_for_restore(self, accept_repeated_output: bool = False) -> CompletedCheckpoint | None:
+        """The checkpoint that a new attempt restores; see ``recovery.select_for_restore``."""
+        return recovery.select_for_restore(self._storage, self._store, accept_repeated_output)
+
+    def start_attempt(
+        self, attempt: int, restored: CompletedCheckpoint | None = None, job: JobFacts | None = None
+    ) -> None:
+        """A new attempt begins from ``restored``, with ``job`` as what it runs when that has changed.
+
+        What was pending is given up, and files of earlier attempts that no retained checkpoint needs are deleted.
+        Deltas build on ``restored`` only if it is a checkpoint of this job; for an operator that was rescaled the next
+        image is full.
+        """
+        self.fail_epoch()
+        first = self._attempt is None
+        self._attempt = attempt
+        self._job = job or self._job
+        self._notifications.clear()
+        self.job_failure = None
+        self._base = restored if restored in self._store.all() else None
+        now = self._clock()
+        if restored is not None:
+            self._ids.pass_over(restored.checkpoint_id)
+            self.statistics.restored(restored, now)
+            if self._base is not None:
+                self._commits_begun_through = max(self._commits_begun_through, recovery.commits_begun_through(restored))
+        self._commits_begun_through = max(self._commits_begun_through, *self._storage.commits_begun(), 0)
+        self._schedule.start(now, self._first_delay() if first else self._policy.min_pause_ms)
+        self._sweep()
+
+    def force_full_next(self) -> None:
+        """Until one more checkpoint has completed, every image is full and references no file of an earlier one."""
+        self._base = None
+
+    # -- triggering
+
+    def next_due(self) -> int | None:
+        """When a checkpoint may be due, so that an idle job knows how long it may sleep."""
+        return self._schedule.next_due()
+
+    def trigger_if_due(self, epoch: int, now: int, force: bool = False, full: bool = False) -> CheckpointRequest | None:
+        """The checkpoint that epoch ``epoch`` carries, if any. ``force`` ignores interval, pause and concurrency."""
+        if not force and not self._schedule.is_due(now, len(self._pending)):
+            return None
+        base = None if full or not self._policy.incremental else self._base
+        request = CheckpointRequest(
+            checkpoint_id=self._ids.next(),
+            checkpoint_type="CHECKPOINT",
+            timestamp=now,
+            attempt=self._running_attempt(),
+            epoch=epoch,
+            base_epoch=base.metadata.epoch if base is not None else None,
+            full=full_images_due(base.metadata, self._job.operators) if base is not None else frozenset(),
+        )
+        expected = self._job.subtasks()
+        deadline = now + self._policy.timeout_ms
+        self._pending[request.checkpoint_id] = PendingCheckpoint(request, expected, base, deadline)
+        self._schedule.triggered(now)
+        self.statistics.triggered(request, len(expected))
+        return request
+
+    # -- the life of a pending checkpoint
+
+    def acknowledge(self, checkpoint_id: int, snapshot: SubtaskSnapshot) -> AcknowledgeResult:
+        """Take what one subtask wrote; the files of an acknowledgement that does not count are deleted."""
+        pending = self._pending.get(checkpoint_id)
+        if pending is not None:
+            result = pending.acknowledge(snapshot)
+        elif checkpoint_id in self._ended:
+            result = AcknowledgeResult.DISCARDED
+        else:
+            result = AcknowledgeResult.UNKNOWN
+        if result is AcknowledgeResult.SUCCESS:
+            self.statistics.acknowledged(checkpoint_id, snapshot, self._clock())
+        else:
+            self._cleaner.release(snapshot_files(snapshot))
+            self._clean()
+        return result
+
+    def ready(self) -> list[int]:
+        """Pending checkpoints that every subtask has acknowledged, oldest first."""
+        return [number for number, pending in sorted(self._pending.items()) if pending.fully_acknowledged]
+
+    def complete(self, checkpoint_id: int, properties: Mapping[str, Any] | None = None) -> CompletedCheckpoint | None:
+        """Make a checkpoint visible and let go of those it replaces; None when that failed and it was aborted.
+
+        When this returns a checkpoint, it is durable: sinks may commit. ``properties`` are kept in its metadata.
+        """
+        pending = self._pending.get(checkpoint_id)
+        if pending is None or not pending.fully_acknowledged:
+            seen = "not pending" if pending is None else f"not acknowledged by {pending.missing()}"
+            raise CheckpointError(f"checkpoint {checkpoint_id} cannot complete: it is {seen}")
+        failpoint("checkpoint.before-metadata", checkpoint=checkpoint_id, epoch=pending.request.epoch)
+        try:
+            completed, subsumed = self._publish(self._assemble(pending, properties or {}))
+        except (CheckpointError, StorageError, OSError) as error:
+            self.abort(checkpoint_id, CheckpointFailureReason.FINALIZE_CHECKPOINT_FAILURE, str(error))
+            return None
+        failpoint("checkpoint.after-metadata", checkpoint=checkpoint_id, epoch=pending.request.epoch)
+        self._settle(completed)
+        for replaced in subsumed:
+            self._cleaner.release(replaced.files())
+        self._clean()
+        return completed
+
+    def abort(self, checkpoint_id: int, reason: CheckpointFailureReason, message: str = "") -> None:
+        """Give a pending checkpoint up and delete what was written for it. One that has ended already is left alone."""
+        pending = self._pending.pop(checkpoint_id, None)
+        if pending is None:
+            return
+        pending.discard()
+        self._ended.append(checkpoint_id)
+        text = f"{reason.text} {message}".rstrip()
+        _log.warning("Checkpoint %d was aborted: %s", checkpoint_id, text)
+        self.statistics.failed(checkpoint_id, reason, text, self._clock())
+        self._notifications.append(Notification(NotificationKind.ABORTED, checkpoint_id))
+        if self._failures.failed(checkpoint_id, reason):
+            self.job_failure = CheckpointError(f"{THRESHOLD_MESSAGE} Checkpoint {checkpoint_id}: {text}", reason)
+        self._release_files_of(pending)
+        self._clean()
+
+    def expire(self, now: int) -> list[int]:
+        """Abort what has been pending for longer than the timeout."""
+        late = sorted(number for number, pending in self._pending.items() if now >= pending.deadline)
+        for number in late:
+            missing = self._pending[number].missing()
+            waiting = (
+                f"After {self._policy.timeout_ms} ms {len(missing)} subtasks are missing, the first is {missing[:1]}."
+            )
+            self.abort(number, CheckpointFailureReason.CHECKPOINT_EXPIRED, waiting)
+        return late
+
+    def fail_epoch(self) -> None:
+        """An epoch failed, and with it the attempt: nothing that is pending can complete."""
+        for number in sorted(self._pending):
+            self.abort(number, CheckpointFailureReason.EPOCH_FAILED)
+
+    def take_notifications(self) -> list[Notification]:
+        """Notifications since the last call, in order, for the next epoch to carry."""
+        taken, self._notifications = self._notifications, []
+        return taken
+
+    # -- the commit of sinks
+
+    def begin_commit(self, checkpoint_id: int) -> None:
+        """Record durably that rows of a completed checkpoint may become visible from now on."""
+        if all(kept.checkpoint_id != checkpoint_id for kept in self._store.all()):
+            raise CheckpointError(
+                f"checkpoint {checkpoint_id} is not completed; its transactions must not be committed"
+            )
+        self._storage.mark_commit_begun(checkpoint_id)
+        self._commits_begun_through = max(self._commits_begun_through, checkpoint_id)
+
+    def committed(self, checkpoint_id: int) -> None:
+        """Record that all transactions of the checkpoint are committed."""
+        self._storage.mark_committed(checkpoint_id)
+
+    # -- the end
+
+    def shut_down(self, delete_checkpoints: bool) -> None:
+        """No more checkpoints; the retained ones go too if asked."""
+        self._schedule.stop()
+        for number in sorted(self._pending):
+            self.abort(number, CheckpointFailureReason.CHECKPOINT_COORDINATOR_SHUTDOWN)
+        if not delete_checkpoints:
+            return
+        for kept in self._store.all():
+            self._store.remove(kept.checkpoint_id)
+        self._base = None
+        self._cleaner.sweep(needed=(), running_attempt=self._running_attempt() + 1)
+
+    # -- inside
+
+    def _assemble(self, pending: PendingCheckpoint, properties: Mapping[str, Any]) -> CheckpointMetadata:
+        request = pending.request
+        bases = _subtasks_of(pending.base)
+        operators = tuple(
+            OperatorRecord(
+                operator_id=operator.operator_id,
+                uid=operator.uid,
+                name=operator.name,
+                parallelism=operator.parallelism,
+                max_parallelism=operator.max_parallelism,
+                subtasks=tuple(
+                    compose(
+                        pending.snapshot_of(operator.operator_id, subtask),
+                        bases.get((operator.operator_id, subtask)),
+                        full_wanted=request.base_epoch_for(operator.operator_id, subtask) is None,
+                    )
+                    for subtask in range(operator.parallelism)
+                ),
+            )
+            for operator in self._job.operators
+        )
+        return CheckpointMetadata(
+            checkpoint_id=request.checkpoint_id,
+            checkpoint_type=request.checkpoint_type,
+            job_id=self._job.job_id,
+            job_name=self._job.job_name,
+            attempt=request.attempt,
+            epoch=request.epoch,
+            trigger_timestamp=request.timestamp,
+            completion_timestamp=self._clock(),
+            key_hash=self._job.key_hash,
+            operators=operators,
+            properties={**properties, recovery.COMMITS_BEGUN_THROUGH: self._commits_begun_through},
+        )
+
+    def _publish(self, metadata: CheckpointMetadata) -> tuple[CompletedCheckpoint, list[CompletedCheckpoint]]:
+        completed = CompletedCheckpoint(metadata, self._storage.write_metadata(metadata))
+        try:
+            return completed, self._store.add(completed)
+        except BaseException:
+            # Aborted checkpoints must not be found by a recovery.
+            self._storage.discard(metadata.checkpoint_id)
+            raise
+
+    def _settle(self, completed: CompletedCheckpoint) -> None:
+        """Everything in memory that follows from a completion."""
+        number = completed.checkpoint_id
+        now = self._clock()
+        del self._pending[number]
+        self._ended.append(number)
+        self._base = completed
+        self._schedule.completed(now)
+        self._failures.completed(number)
+        self.statistics.completed(completed, now)
+        for older in sorted(pending for pending in self._pending if pending < number):
+            self.abort(older, CheckpointFailureReason.CHECKPOINT_SUBSUMED)
+        self._notifications.append(Notification(NotificationKind.COMPLETE, number))
+
+    def _release_files_of(self, pending: PendingCheckpoint) -> None:
+        self._cleaner.release(pending.written_files())
+        origin = FileOrigin(pending.request.attempt, pending.checkpoint_id)
+        try:
+            self._cleaner.release(self._storage.paths_of(origin))
+        except StorageError as error:
+            _log.warning(
+                "Files of the aborted checkpoint %d are left for the next attempt: %s", origin.checkpoint_id, error
+            )
+
+    def _needed(self) -> set[str]:
+        files: set[str] = set()
+        for kept in self._store.all():
+            files |= kept.files()
+        for pending in self._pending.values():
+            files |= pending.needed_files()
+        return files
+
+    def _clean(self) -> None:
+        self._cleaner.clean(self._needed())
+
+    def _sweep(self) -> None:
+        try:
+            self._cleaner.sweep(self._needed(), self._running_attempt())
+        except StorageError as error:
+            _log.warning("Files of earlier attempts could not be deleted: %s", error)
+
+    def _first_delay(self) -> int:
+        """Spread over the interval, so that jobs that start together do not checkpoint together."""
+        pause, interval = self._policy.min_pause_ms, self._policy.interval_ms or 0
+        return self._random.randint(pause, max(pause, interval))
+
+    def _running_attempt(self) -> int:
+        if self._attempt is None:
+            raise CheckpointError("no attempt has started; call start_attempt first")
+        return self._attempt
+
+
+def _subtasks_of(checkpoint: CompletedCheckpoint | None) -> dict[tuple[str, int], SubtaskSnapshot]:
+    if checkpoint is None:
+        return {}
+    return {
+        (operator.operator_id, snapshot.subtask): snapshot
+        for operator in checkpoint.metadata.operators
+        for snapshot in operator.subtasks
+    }

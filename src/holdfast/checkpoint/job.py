@@ -1,0 +1,34 @@
+"""What the coordinator knows about the job whose checkpoints it takes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class JobOperator:
+    """One operator of the running program. ``uid_hash`` overrides the operator id when a snapshot is looked up."""
+
+    operator_id: str
+    name: str
+    parallelism: int
+    max_parallelism: int
+    uid: str | None = None
+    uid_hash: str | None = None
+    max_parallelism_explicit: bool = False
+
+
+@dataclass(frozen=True)
+class JobFacts:
+    """``key_hash`` names the function that spreads keys over key groups."""
+
+    job_id: str
+    job_name: str
+    key_hash: str
+    operators: tuple[JobOperator, ...]
+
+    def subtasks(self) -> frozenset[tuple[str, int]]:
+        """Every (operator, subtask) that must acknowledge a checkpoint."""
+        return frozenset(
+            (operator.operator_id, subtask) for operator in self.operators for subtask in range(operator.parallelism)
+        )

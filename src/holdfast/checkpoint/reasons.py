@@ -1,0 +1,22 @@
+"""Why a checkpoint did not complete."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+
+class CheckpointFailureReason(Enum):
+    """``text`` is for people; ``counts`` says whether the failure counts towards the tolerable ones."""
+
+    CHECKPOINT_DECLINED = ("A subtask could not take its snapshot.", True)
+    CHECKPOINT_ASYNC_EXCEPTION = ("A subtask could not write its snapshot.", True)
+    CHECKPOINT_EXPIRED = ("Checkpoint expired before completing.", True)
+    IO_EXCEPTION = ("The checkpoint storage could not be used.", True)
+    FINALIZE_CHECKPOINT_FAILURE = ("Failure to finalize checkpoint.", True)
+    CHECKPOINT_SUBSUMED = ("Checkpoint has been subsumed by a newer one.", False)
+    CHECKPOINT_COORDINATOR_SHUTDOWN = ("The checkpoint coordinator was shut down.", False)
+    EPOCH_FAILED = ("An epoch of the attempt that took the checkpoint failed.", False)
+
+    def __init__(self, text: str, counts: bool) -> None:
+        self.text = text
+        self.counts = counts

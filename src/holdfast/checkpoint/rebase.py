@@ -1,0 +1,99 @@
+"""When a chain of deltas is given up for a new full image, and how deltas become a chain. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+from holdfast.checkpoint.job import JobOperator
+from holdfast.errors import CheckpointError
+from holdfast.state.handles import (
+    CheckpointMetadata,
+    KeyedFile,
+    KeyedSnapshot,
+    OperatorRecord,
+    SnapshotKind,
+    SubtaskSnapshot,
+)
+
+#: Each file of a chain costs a round trip at a restore and a line in every later ``_metadata``.
+MAX_CHAIN_FILES = 64
+
+
+def full_image_due(files: Sequence[KeyedFile], max_files: int = MAX_CHAIN_FILES) -> bool:
+    """Whether the next snapshot on top of these files should be a full image.
+
+    It should when there is no base image, when the deltas and one more like the last would be larger than the base, and
+    when the chain has ``max_files``.
+    """
+    if not files or files[0].kind is not SnapshotKind.FULL:
+        return True
+    sizes = [file.handle.size for file in files]
+    next_delta = sizes[-1] if len(sizes) > 1 else 0
+    return sum(sizes[1:]) + next_delta > sizes[0] or len(files) >= max_files
+
+
+def full_images_due(
+    base: CheckpointMetadata, operators: Iterable[JobOperator], max_files: int = MAX_CHAIN_FILES
+) -> frozenset[tuple[str, int]]:
+    """The (operator, subtask)s that must not build on ``base``: all of an operator whose key groups have moved."""
+    records = {record.operator_id: record for record in base.operators}
+    due: set[tuple[str, int]] = set()
+    for operator in operators:
+        chains = _chains(records.get(operator.operator_id), operator)
+        due.update(
+            (operator.operator_id, subtask)
+            for subtask in range(operator.parallelism)
+            if full_image_due(chains.get(subtask, ()), max_files)
+        )
+    return frozenset(due)
+
+
+def _chains(record: OperatorRecord | None, operator: JobOperator) -> Mapping[int, Sequence[KeyedFile]]:
+    if record is None:
+        return {}
+    if (record.parallelism, record.max_parallelism) != (operator.parallelism, operator.max_parallelism):
+        return {}
+    return {snapshot.subtask: snapshot.keyed.files for snapshot in record.subtasks if snapshot.keyed is not None}
+
+
+def compose(written: SubtaskSnapshot, base: SubtaskSnapshot | None, full_wanted: bool) -> SubtaskSnapshot:
+    """What a subtask wrote, on top of what its base had.
+
+    A full image starts a new chain. When a delta was asked for, no file at all means that nothing changed: a subtask
+    that answers with a full image of its own accord writes a file even when its state is empty.
+    """
+    if written.keyed is None:
+        return written
+    files = written.keyed.files
+    if full_wanted or (files and files[0].kind is SnapshotKind.FULL):
+        _refuse_lone_delta(written, files)
+        return written
+    if base is None or base.keyed is None:
+        raise CheckpointError(f"{_name(written)} wrote a delta and its base checkpoint has no keyed state of it")
+    if _range(base.keyed) != _range(written.keyed):
+        raise CheckpointError(
+            f"{_name(written)} wrote a delta of key groups {_range(written.keyed)} on a base of {_range(base.keyed)}; "
+            "a full image is needed when key groups move"
+        )
+    if base.keyed.backend != written.keyed.backend:
+        raise CheckpointError(
+            f"{_name(written)} wrote a delta of backend {written.keyed.backend} on a base of {base.keyed.backend}; "
+            "a full image is needed when the backend changes"
+        )
+    chain = msgspec.structs.replace(written.keyed, files=base.keyed.files + files)
+    return msgspec.structs.replace(written, keyed=chain)
+
+
+def _refuse_lone_delta(written: SubtaskSnapshot, files: Sequence[KeyedFile]) -> None:
+    if files and files[0].kind is not SnapshotKind.FULL:
+        raise CheckpointError(f"{_name(written)} wrote a delta where a full image was asked for")
+
+
+def _name(snapshot: SubtaskSnapshot) -> str:
+    return f"subtask {snapshot.subtask} of operator {snapshot.operator_id}"
+
+
+def _range(keyed: KeyedSnapshot) -> tuple[int, int]:
+    return keyed.first_key_group, keyed.last_key_group

@@ -1,0 +1,135 @@
+"""Numbers about checkpoints, for people, REST and metrics."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+
+from holdfast.checkpoint.completed import CompletedCheckpoint
+from holdfast.checkpoint.reasons import CheckpointFailureReason
+from holdfast.checkpoint.shared_files import metadata_handles
+from holdfast.state.handles import CheckpointRequest, SubtaskSnapshot
+
+
+class CheckpointStatus(StrEnum):
+    IN_PROGRESS = "IN_PROGRESS"
+    COMPLETED = "COMPLETED"
+    FAILED = "FAILED"
+
+
+@dataclass(frozen=True)
+class SubtaskStatistics:
+    """One acknowledgement; times in milliseconds."""
+
+    acknowledged_at: int
+    duration: int
+    sync_millis: int
+    async_millis: int
+    bytes_written: int
+
+
+@dataclass
+class CheckpointStatistics:
+    """One checkpoint. ``bytes_written`` is what it added, ``state_size`` what a restore of it reads."""
+
+    checkpoint_id: int
+    checkpoint_type: str
+    epoch: int
+    trigger_timestamp: int
+    num_subtasks: int
+    full: bool
+    status: CheckpointStatus = CheckpointStatus.IN_PROGRESS
+    end_timestamp: int | None = None
+    bytes_written: int = 0
+    state_size: int = 0
+    location: str | None = None
+    failure_reason: CheckpointFailureReason | None = None
+    failure_message: str | None = None
+    subtasks: dict[tuple[str, int], SubtaskStatistics] = field(default_factory=dict)
+
+    @property
+    def duration(self) -> int | None:
+        """From trigger to the end; None while in progress."""
+        return None if self.end_timestamp is None else self.end_timestamp - self.trigger_timestamp
+
+    @property
+    def latest_acknowledgement(self) -> int | None:
+        return max((entry.acknowledged_at for entry in self.subtasks.values()), default=None)
+
+
+@dataclass(frozen=True)
+class CheckpointCounts:
+    restored: int = 0
+    total: int = 0
+    in_progress: int = 0
+    completed: int = 0
+    failed: int = 0
+
+
+@dataclass(frozen=True)
+class RestoredCheckpoint:
+    checkpoint_id: int
+    restore_timestamp: int
+    location: str
+
+
+class CheckpointStatisticsTracker:
+    """Follows checkpoints through their life; keeps the last ``history_size``, oldest first."""
+
+    def __init__(self, history_size: int = 10) -> None:
+        self.counts = CheckpointCounts()
+        self.history: deque[CheckpointStatistics] = deque(maxlen=history_size)
+        self.latest_completed: CheckpointStatistics | None = None
+        self.latest_failed: CheckpointStatistics | None = None
+        self.latest_restored: RestoredCheckpoint | None = None
+        self._running: dict[int, CheckpointStatistics] = {}
+
+    def triggered(self, request: CheckpointRequest, num_subtasks: int) -> None:
+        entry = CheckpointStatistics(
+            checkpoint_id=request.checkpoint_id,
+            checkpoint_type=request.checkpoint_type,
+            epoch=request.epoch,
+            trigger_timestamp=request.timestamp,
+            num_subtasks=num_subtasks,
+            full=request.base_epoch is None,
+        )
+        self._running[request.checkpoint_id] = entry
+        self.history.append(entry)
+        self.counts = replace(self.counts, total=self.counts.total + 1, in_progress=self.counts.in_progress + 1)
+
+    def acknowledged(self, checkpoint_id: int, snapshot: SubtaskSnapshot, now: int) -> None:
+        entry = self._running[checkpoint_id]
+        entry.bytes_written += snapshot.bytes_written
+        entry.subtasks[snapshot.operator_id, snapshot.subtask] = SubtaskStatistics(
+            acknowledged_at=now,
+            duration=now - entry.trigger_timestamp,
+            sync_millis=snapshot.sync_millis,
+            async_millis=snapshot.async_millis,
+            bytes_written=snapshot.bytes_written,
+        )
+
+    def completed(self, checkpoint: CompletedCheckpoint, now: int) -> None:
+        entry = self._end(checkpoint.checkpoint_id, CheckpointStatus.COMPLETED, now)
+        entry.state_size = sum(handle.size for handle in metadata_handles(checkpoint.metadata))
+        entry.location = checkpoint.location
+        self.latest_completed = entry
+        self.counts = replace(self.counts, completed=self.counts.completed + 1)
+
+    def failed(self, checkpoint_id: int, reason: CheckpointFailureReason, message: str, now: int) -> None:
+        entry = self._end(checkpoint_id, CheckpointStatus.FAILED, now)
+        entry.failure_reason = reason
+        entry.failure_message = message
+        self.latest_failed = entry
+        self.counts = replace(self.counts, failed=self.counts.failed + 1)
+
+    def restored(self, checkpoint: CompletedCheckpoint, now: int) -> None:
+        self.latest_restored = RestoredCheckpoint(checkpoint.checkpoint_id, now, checkpoint.location)
+        self.counts = replace(self.counts, restored=self.counts.restored + 1)
+
+    def _end(self, checkpoint_id: int, status: CheckpointStatus, now: int) -> CheckpointStatistics:
+        entry = self._running.pop(checkpoint_id)
+        entry.status = status
+        entry.end_timestamp = now
+        self.counts = replace(self.counts, in_progress=self.counts.in_progress - 1)
+        return entry
