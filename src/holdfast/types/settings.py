@@ -1,0 +1,148 @@
+"""The settings of a job as plain values, for every layer. ``holdfast.common.settings_parser`` makes them from options.
+
+All times are milliseconds and all sizes are bytes. Defaults are those of the options.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import ClassVar
+
+
+class CheckpointMode(StrEnum):
+    """When sinks publish: with a checkpoint, or at the end of an epoch. State is exact in both."""
+
+    EXACTLY_ONCE = "EXACTLY_ONCE"
+    AT_LEAST_ONCE = "AT_LEAST_ONCE"
+
+
+class Retention(StrEnum):
+    """What a job leaves behind of its checkpoints when it ends."""
+
+    NO_EXTERNALIZED_CHECKPOINTS = "NO_EXTERNALIZED_CHECKPOINTS"
+    DELETE_ON_CANCELLATION = "DELETE_ON_CANCELLATION"
+    RETAIN_ON_CANCELLATION = "RETAIN_ON_CANCELLATION"
+
+
+class StorageKind(StrEnum):
+    """Where checkpoints are kept."""
+
+    JOBMANAGER = "jobmanager"
+    FILESYSTEM = "filesystem"
+
+
+class ClaimMode(StrEnum):
+    """Who owns the snapshot that a job is started from."""
+
+    NO_CLAIM = "NO_CLAIM"
+    CLAIM = "CLAIM"
+    LEGACY = "LEGACY"
+
+
+class RestartKind(StrEnum):
+    NONE = "none"
+    FIXED_DELAY = "fixed-delay"
+    FAILURE_RATE = "failure-rate"
+    EXPONENTIAL_DELAY = "exponential-delay"
+
+
+@dataclass(frozen=True)
+class CheckpointSettings:
+    """``interval_ms`` None: no periodic checkpoints. ``directory`` None: they are kept in the driver's memory."""
+
+    interval_ms: int | None = None
+    mode: CheckpointMode = CheckpointMode.EXACTLY_ONCE
+    timeout_ms: int = 600_000
+    min_pause_ms: int = 0
+    max_concurrent: int = 1
+    tolerable_failures: int = 0
+    retention: Retention = Retention.NO_EXTERNALIZED_CHECKPOINTS
+    num_retained: int = 1
+    directory: str | None = None
+    savepoint_directory: str | None = None
+    incremental: bool = True
+    inline_threshold: int = 20 << 10
+    write_buffer: int = 4 << 10
+    after_tasks_finish: bool = True
+    unaligned: bool = False
+
+    @property
+    def enabled(self) -> bool:
+        return self.interval_ms is not None
+
+    @property
+    def storage(self) -> StorageKind:
+        return StorageKind.JOBMANAGER if self.directory is None else StorageKind.FILESYSTEM
+
+
+class RestartSettings:
+    """What follows a failure: one of the four classes below."""
+
+    kind: ClassVar[RestartKind]
+
+
+@dataclass(frozen=True)
+class NoRestartSettings(RestartSettings):
+    kind: ClassVar[RestartKind] = RestartKind.NONE
+
+
+@dataclass(frozen=True)
+class FixedDelaySettings(RestartSettings):
+    attempts: int = 1
+    delay_ms: int = 1_000
+    kind: ClassVar[RestartKind] = RestartKind.FIXED_DELAY
+
+
+@dataclass(frozen=True)
+class FailureRateSettings(RestartSettings):
+    max_failures: int = 1
+    interval_ms: int = 60_000
+    delay_ms: int = 1_000
+    kind: ClassVar[RestartKind] = RestartKind.FAILURE_RATE
+
+
+@dataclass(frozen=True)
+class ExponentialDelaySettings(RestartSettings):
+    """``attempts`` None: no limit."""
+
+    initial_ms: int = 1_000
+    max_ms: int = 60_000
+    multiplier: float = 1.5
+    reset_threshold_ms: int = 3_600_000
+    jitter: float = 0.1
+    attempts: int | None = None
+    kind: ClassVar[RestartKind] = RestartKind.EXPONENTIAL_DELAY
+
+
+@dataclass(frozen=True)
+class BackendSettings:
+    """``name`` is that of an entry point; ``options`` are the configuration's ``state.*`` and ``holdfast.state.*`` keys."""
+
+    name: str = "lmdb"
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class EpochSettings:
+    """How a stream is cut into epochs, and the limits of the tasks that run them."""
+
+    max_rows: int = 500_000
+    max_time_ms: int = 2_000
+    idle_wait_ms: int = 500
+    source_batch_rows: int = 65_536
+    envelope_bytes: int = 2 << 20
+    max_row_bytes: int = 64 << 20
+    #: None: a directory of this user in the host's directory for temporary files.
+    local_dir: str | None = None
+
+
+@dataclass(frozen=True)
+class RecoverySettings:
+    """``path`` None: the job starts without a snapshot."""
+
+    path: str | None = None
+    ignore_unclaimed: bool = False
+    claim_mode: ClaimMode = ClaimMode.NO_CLAIM
+    accept_repeated_output: bool = False
