@@ -7,8 +7,11 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from holdfast.errors import StorageError
 from holdfast.storage.filesystem import Storage
 from holdfast.types.information import TypeInformation
+
+MOVE_ADVICE = "Files must not change: write them elsewhere and move them into the directory when they are complete."
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,3 +50,11 @@ class FileFormat(ABC):
     def open(self, file: InputFile, offset: int) -> FileCursor:
         """Go on at an offset that a cursor of this format had, or begin at 0. Raises StorageError for a file that
         does not fit the type."""
+
+
+def changed(location: str, expected: int, size: int) -> StorageError:
+    """For a file whose size is no longer the one it was found with."""
+    return StorageError(
+        f"{location} had {expected} bytes when it was found and has {size} now, before it was read to the end. "
+        f"{MOVE_ADVICE}"
+    )

@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from holdfast.connectors.files.format import FileCursor, FileFormat, InputFile
+from holdfast.connectors.file_access import size_of
+from holdfast.connectors.files.format import FileCursor, FileFormat, InputFile, changed
 from holdfast.errors import StorageError
 
 #: How much is read from storage at once.
@@ -126,11 +127,7 @@ def read_lines(file: InputFile, offset: int, block_bytes: int = BLOCK_BYTES) -> 
         wanted = min(block_bytes, file.size - offset - len(data))
         piece = file.storage.read(file.path, offset + len(data), wanted)
         if len(piece) < wanted:
-            raise StorageError(
-                f"{file.location} had {file.size} bytes when it was found and now ends at byte "
-                f"{offset + len(data) + len(piece)}. "
-                "Files must not change: write them elsewhere and move them into the directory when they are complete."
-            )
+            raise changed(file.location, file.size, size_of(file.storage, file.path) or 0)
         data += piece
         if offset + len(data) >= file.size:
             return data

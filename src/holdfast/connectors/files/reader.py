@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from holdfast.connectors.file_access import size_of
-from holdfast.connectors.files.format import FileCursor, FileFormat, InputFile
+from holdfast.connectors.files.format import MOVE_ADVICE, FileCursor, FileFormat, InputFile, changed
 from holdfast.connectors.files.tree import FileTree, FoundFile
 from holdfast.connectors.reading import ArrowBatches, Budget
 from holdfast.errors import StorageError
@@ -16,7 +16,6 @@ from holdfast.runtime.batch import Batch
 from holdfast.runtime.source import ReaderContext, ReadLimit, SourceReader
 
 _LOG = logging.getLogger(__name__)
-_MOVE_ADVICE = "Files must not change: write them elsewhere and move them into the directory when they are complete."
 
 
 @dataclass(slots=True)
@@ -125,7 +124,7 @@ class FileSourceReader(SourceReader):
         if size == known.size:
             return
         if not known.done:
-            raise _changed(known, size)
+            raise changed(known.path, known.size, size)
         if known.path not in self._warned:
             self._warned.add(known.path)
             _LOG.warning(
@@ -133,7 +132,7 @@ class FileSourceReader(SourceReader):
                 known.path,
                 known.size,
                 size,
-                _MOVE_ADVICE,
+                MOVE_ADVICE,
             )
 
     def _unfinished(self) -> list[FilePosition]:
@@ -152,7 +151,7 @@ class FileSourceReader(SourceReader):
                 "Put it back; remove files only after a checkpoint has completed in which they were read to the end."
             )
         if size != position.size:
-            raise _changed(position, size)
+            raise changed(position.path, position.size, size)
         return self._format.open(InputFile(storage, path, size), position.offset)
 
     def _finish(self, position: FilePosition) -> None:
@@ -160,16 +159,9 @@ class FileSourceReader(SourceReader):
         self.close()
         size = size_of(*self._tree.locate(position.path))
         if size is not None and size != position.size:
-            raise _changed(position, size)
+            raise changed(position.path, position.size, size)
         position.done = True
         self._todo.pop()
 
     def _update_ended(self) -> None:
         self.ended = self._discovery.interval_ms is None and not self._todo
-
-
-def _changed(position: FilePosition, size: int) -> StorageError:
-    return StorageError(
-        f"{position.path} had {position.size} bytes when it was found and has {size} now, before it was read to the "
-        f"end. {_MOVE_ADVICE}"
-    )
