@@ -115,7 +115,7 @@ class LinesCursor(FileCursor):
         return StorageError(
             f"{self._file.location}, line {number}: the record cannot be read ({cause}). The line begins with "
             f"{shown!r}. "
-            "Correct the file or the declared schema; nothing was skipped, and the job goes on from its last "
+            "Correct the file or the declared schema; nothing was skipped, and the job can go on from its last "
             "checkpoint."
         )
 
