@@ -138,6 +138,16 @@ def test_paths_may_be_files_and_lists(tmp_path):
     assert ids_of(rows) == [1, 2]
 
 
+def test_files_given_one_by_one_are_spread_over_subtasks(tmp_path):
+    for number in range(20):
+        write_file(tmp_path / f"{number}.txt", [number])
+    source = FileSource.text([str(tmp_path / f"{number}.txt") for number in range(20)], bounded=True)
+    shares = [read_epoch(reader) for reader in readers_of(source, 2)]
+
+    assert all(shares)
+    assert ids_of(shares[0] + shares[1]) == list(range(20))
+
+
 def test_a_bounded_source_does_not_see_what_comes_later(tmp_path):
     write_file(tmp_path / "a.txt", [1])
     (reader,) = readers_of(source_of(tmp_path, "txt"), 1)

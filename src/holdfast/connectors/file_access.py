@@ -20,16 +20,6 @@ def size_of(storage: Storage, path: str) -> int | None:
         raise
 
 
-def split_location(location: str) -> tuple[str, str]:
-    """Folder and name of a full location; the name is empty where there is no folder above."""
-    folder, _, name = location.rpartition("/")
-    if not folder:
-        return "/", name
-    if folder.endswith(("/", ":")):
-        return location, ""
-    return folder, name
-
-
 def make_durable(storage: Storage, path: str) -> None:
     """Make sure that a name that is visible survives a crash of the host. Only local file systems show names before
     they are durable."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import uuid
 from typing import Any
 
 import msgspec
@@ -12,7 +13,8 @@ from holdfast.connectors.memory_sink import DriverSink, RowsHandle, RowsTransact
 from holdfast.runtime.batch import Batch
 from holdfast.runtime.sink import PublishOn
 
-_printed = CommittedNames()
+#: What this process has printed, by sink: a restarted attempt must not print again what is in a restored checkpoint.
+_printed: dict[str, CommittedNames] = {}
 
 
 class PrintSink(DriverSink):
@@ -29,6 +31,7 @@ class PrintSink(DriverSink):
         self._identifier = identifier or ""
         self._to_stderr = to_stderr
         self._parallelism = 1
+        self._id = uuid.uuid4().hex
 
     def bind_parallelism(self, parallelism: int) -> None:
         self._parallelism = parallelism
@@ -40,7 +43,7 @@ class PrintSink(DriverSink):
         return msgspec.msgpack.encode(rows)
 
     def deliver(self, handle: RowsHandle) -> None:
-        if not _printed.add(handle.name):
+        if not _printed.setdefault(self._id, CommittedNames()).add(handle.name):
             return
         prefix = self._prefix(handle.name.subtask)
         stream = sys.stderr if self._to_stderr else sys.stdout

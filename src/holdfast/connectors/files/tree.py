@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import xxhash
 
-from holdfast.connectors.file_access import split_location
 from holdfast.errors import StorageError
 from holdfast.storage.filesystem import Storage
 
@@ -45,33 +45,36 @@ class FileTree:
                     yield FoundFile(root.location(entry.path), entry.size)
 
     def locate(self, path: str) -> tuple[Storage, str]:
-        """Storage and path in it of a full location, also of one that a program had read before its paths were
-        changed."""
+        """Storage and path in it of a full location, also of one below paths that the program no longer names."""
         for root in self._roots:
-            if path.startswith(f"{root.uri.rstrip('/')}/"):
-                return root, self.relative(path)
-        folder, name = split_location(path)
-        return Storage.for_uri(folder), name
+            inside = _inside(root, path)
+            if inside is not None:
+                return root, inside
+        folder, _, name = path.rpartition("/")
+        return Storage.for_uri(folder or "/"), name
 
     def owner(self, path: str, parallelism: int) -> int:
-        """The subtask that reads a file: decided by its path relative to the directory, and by nothing else."""
-        return xxhash.xxh64_intdigest(self.relative(path).encode()) % parallelism
+        """The subtask that reads a file: decided by its path relative to the directory, and by nothing else.
 
-    def relative(self, path: str) -> str:
-        for root in self._roots:
-            prefix = f"{root.uri.rstrip('/')}/"
-            if path.startswith(prefix):
-                return path[len(prefix) :]
-        return path
+        A file that was given one by one has no directory; its whole path counts.
+        """
+        _, relative = self.locate(path)
+        return xxhash.xxh64_intdigest((relative or path).encode()) % parallelism
+
+
+def _inside(root: Storage, path: str) -> str | None:
+    """The path relative to a root, empty for the root itself; None when it lies elsewhere."""
+    if path == root.uri:
+        return ""
+    prefix = f"{root.uri.rstrip('/')}/"
+    return path.removeprefix(prefix) if path.startswith(prefix) else None
 
 
 def _single_file(root: Storage) -> FoundFile | None:
-    folder, name = split_location(root.uri)
-    if not name:
-        return None
+    """The root itself where it is a file."""
     try:
-        with Storage.for_uri(folder).open_input(name) as stream:
-            return FoundFile(root.uri, stream.seek(0, 2))
+        with root.open_input("") as stream:
+            return FoundFile(root.uri, stream.seek(0, os.SEEK_END))
     except StorageError as error:
         # A directory cannot be opened, and in an object store its name alone is no object.
         if isinstance(error.__cause__, (IsADirectoryError, FileNotFoundError)):
