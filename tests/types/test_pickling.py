@@ -3,42 +3,37 @@
 from __future__ import annotations
 
 import pickle
+import subprocess
 import sys
 
 import pytest
 
 from holdfast.types import pickling
 
+PROGRAM = """
+import sys
+from holdfast.types import pickling
 
-@pytest.fixture
-def by_value(monkeypatch):
-    """A pickler by value that marks what it was used for."""
-    monkeypatch.setattr(pickling, "_by_value", None)
-    seen = []
-    pickling.use_by_value_pickler(lambda value: seen.append(value) or b"by value")
-    return seen
+class Point:
+    def __init__(self, x):
+        self.x = x
 
-
-def test_importable_values_are_pickled_by_reference(by_value):
-    assert pickling.loads(pickling.dumps({"a": (1, None)})) == {"a": (1, None)}
-    assert by_value == []
+sys.stdout.buffer.write(pickling.dumps([Point(3), lambda: 4]))
+"""
 
 
-def test_values_of_the_main_module_travel_by_value(by_value, monkeypatch):
-    class InMain:
-        pass
-
-    InMain.__module__, InMain.__qualname__ = "__main__", "InMain"
-    monkeypatch.setattr(sys.modules["__main__"], "InMain", InMain, raising=False)
-    assert b"__main__" in pickle.dumps(InMain())
-    assert pickling.dumps(InMain()) == b"by value"
+def test_values_and_functions_of_a_main_program_load_elsewhere():
+    ran = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, check=True)
+    point, function = pickling.loads(ran.stdout)
+    assert (point.x, function()) == (3, 4)
 
 
-def test_what_pickle_refuses_travels_by_value(by_value):
-    assert pickling.dumps(lambda: 1) == b"by value"
+def test_importable_values_are_pickled_by_reference():
+    value = {"a": (1, None)}
+    assert pickling.dumps(value) == pickle.dumps(value, protocol=5)
+    assert pickling.loads(pickling.dumps(value)) == value
 
 
-def test_without_a_pickler_by_value_the_error_is_pickles_own(monkeypatch):
-    monkeypatch.setattr(pickling, "_by_value", None)
-    with pytest.raises((pickle.PicklingError, AttributeError)):
-        pickling.dumps(lambda: 1)
+def test_what_cannot_be_pickled_at_all_raises():
+    with pytest.raises(TypeError, match="generator"):
+        pickling.dumps(number for number in range(3))

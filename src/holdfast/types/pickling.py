@@ -3,33 +3,24 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable
 from typing import Any
 
-_by_value: Callable[[Any], bytes] | None = None
-
-
-def use_by_value_pickler(dumps: Callable[[Any], bytes]) -> None:
-    """Set the pickler for objects whose class other processes cannot import.
-
-    The Spark layer calls it with the cloudpickle that ships functions, so that a class that came with a function and
-    one that came with a value are the same class.
-    """
-    global _by_value
-    _by_value = dumps
+import cloudpickle
 
 
 def dumps(value: Any) -> bytes:
-    """Pickled bytes that any process of the job can load."""
+    """Pickled bytes that any process of the job can load, also when they are of a class of the main program.
+
+    Such classes travel by value, through the same cloudpickle that ships functions: a class that came with a function
+    and one that came with a value are then the same class. Everything else takes the faster way by reference.
+    """
     try:
         data = pickle.dumps(value, protocol=5)
     except (pickle.PicklingError, AttributeError, TypeError):
-        if _by_value is None:
-            raise
-        return _by_value(value)
+        return bytes(cloudpickle.dumps(value, protocol=5))
     # The main module of an executor is not the program's, so what refers to it must travel by value.
-    if _by_value is not None and b"__main__" in data:
-        return _by_value(value)
+    if b"__main__" in data:
+        return bytes(cloudpickle.dumps(value, protocol=5))
     return data
 
 

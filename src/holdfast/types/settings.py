@@ -118,10 +118,13 @@ class ExponentialDelaySettings(RestartSettings):
 
 @dataclass(frozen=True)
 class BackendSettings:
-    """``name`` is that of an entry point; ``options`` are the configuration's ``state.*`` and ``holdfast.state.*`` keys."""
+    """``name`` is that of an entry point; ``options`` are the keys under ``state.`` and ``holdfast.state.`` that are
+    set."""
 
     name: str = "lmdb"
     options: Mapping[str, str] = field(default_factory=dict)
+    #: None: a directory of this user in the host's directory for temporary files.
+    local_dir: str | None = None
 
 
 @dataclass(frozen=True)
@@ -134,8 +137,6 @@ class EpochSettings:
     source_batch_rows: int = 65_536
     envelope_bytes: int = 2 << 20
     max_row_bytes: int = 64 << 20
-    #: None: a directory of this user in the host's directory for temporary files.
-    local_dir: str | None = None
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,117 @@
+"""Key-value settings of a job, with Flink's keys."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from holdfast.common.option_types import BOOLEAN, FLOAT, INTEGER, Option
+from holdfast.common.options import BY_SPELLING
+
+T = TypeVar("T")
+
+
+class Configuration:
+    """Settings by key, stored as text. The getters and setters are PyFlink's; ``get`` reads an option of
+    ``holdfast.common.options`` under any of its spellings."""
+
+    def __init__(self, other: Configuration | None = None) -> None:
+        self._values: dict[str, str] = dict(other._values) if other is not None else {}
+
+    @staticmethod
+    def from_dict(values: Mapping[str, Any]) -> Configuration:
+        configuration = Configuration()
+        for key, value in values.items():
+            configuration.set_string(key, BOOLEAN.show(value) if isinstance(value, bool) else str(value))
+        return configuration
+
+    def get_string(self, key: str, default_value: str) -> str:
+        return self._values.get(key, default_value)
+
+    def set_string(self, key: str, value: str) -> Configuration:
+        self._values[key] = str(value)
+        return self
+
+    def get_integer(self, key: str, default_value: int) -> int:
+        return self._parsed(key, Option(key, INTEGER, default_value, ""))
+
+    def set_integer(self, key: str, value: int) -> Configuration:
+        return self.set_string(key, str(int(value)))
+
+    def get_boolean(self, key: str, default_value: bool) -> bool:
+        return self._parsed(key, Option(key, BOOLEAN, default_value, ""))
+
+    def set_boolean(self, key: str, value: bool) -> Configuration:
+        return self.set_string(key, BOOLEAN.show(bool(value)))
+
+    def get_float(self, key: str, default_value: float) -> float:
+        return self._parsed(key, Option(key, FLOAT, default_value, ""))
+
+    def set_float(self, key: str, value: float) -> Configuration:
+        return self.set_string(key, repr(float(value)))
+
+    def get_bytearray(self, key: str, default_value: bytearray) -> bytearray:
+        return bytearray.fromhex(self._values[key]) if key in self._values else default_value
+
+    def set_bytearray(self, key: str, value: bytes | bytearray) -> Configuration:
+        return self.set_string(key, value.hex())
+
+    def key_set(self) -> set[str]:
+        return set(self._values)
+
+    def contains_key(self, key: str) -> bool:
+        return key in self._values
+
+    def add_all(self, other: Configuration, prefix: str | None = None) -> Configuration:
+        """Take over all entries of another configuration, under ``prefix`` + key; they win over those that are here."""
+        for key, value in other._values.items():
+            self.set_string((prefix or "") + key, value)
+        return self
+
+    def add_all_to_dict(self, target_dict: dict[str, str]) -> None:
+        target_dict.update(self._values)
+
+    def remove_config(self, key: str) -> bool:
+        return self._values.pop(key, None) is not None
+
+    def to_dict(self) -> dict[str, str]:
+        return dict(self._values)
+
+    def get(self, option: Option[T]) -> T:
+        """The option's value, or its default. Its own key goes before its older spellings."""
+        found = self._find(option)
+        return option.default if found is None else option.parse(self._values[found], spelled=found)
+
+    def contains(self, option: Option[Any]) -> bool:
+        return self._find(option) is not None
+
+    def remove(self, option: Option[Any]) -> None:
+        """Unset the option under all of its spellings."""
+        spellings = {option.key, *option.older}
+        for key in [key for key in self._values if key.lower() in spellings]:
+            del self._values[key]
+
+    def layered_over(self, lower: Configuration) -> Configuration:
+        """These settings above those of ``lower``: what both set, in whatever spelling, has the value it has here."""
+        merged = Configuration(lower)
+        for key in self._values:
+            option = BY_SPELLING.get(key.lower())
+            if option is not None:
+                merged.remove(option)
+        return merged.add_all(self)
+
+    def _find(self, option: Option[Any]) -> str | None:
+        by_lower_case = {key.lower(): key for key in self._values}
+        return next((by_lower_case[s] for s in (option.key, *option.older) if s in by_lower_case), None)
+
+    def _parsed(self, key: str, option: Option[T]) -> T:
+        return option.parse(self._values[key]) if key in self._values else option.default
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Configuration) and self._values == other._values
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self._values.items()))
+
+    def __repr__(self) -> str:
+        return "{" + ", ".join(f"{key}={value}" for key, value in sorted(self._values.items())) + "}"

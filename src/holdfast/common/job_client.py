@@ -1,0 +1,56 @@
+"""PyFlink's handle of a running job."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from holdfast.common.job_execution_result import JobExecutionResult
+from holdfast.common.job_id import JobID
+from holdfast.common.job_status import JobStatus
+
+if TYPE_CHECKING:
+    from holdfast.checkpoint.statistics import CheckpointStatisticsTracker
+    from holdfast.graph.submission import RunningJob
+    from holdfast.spark.job import JobHistory
+
+
+class JobClient:
+    """Asks a job that runs in this process, and tells it to end."""
+
+    def __init__(self, job: RunningJob) -> None:
+        self._job = job
+
+    def get_job_id(self) -> JobID:
+        return JobID(self._job.graph.job_id)
+
+    def get_job_status(self) -> JobStatus:
+        return JobStatus[self._job.master.history.status.name]
+
+    def is_running(self) -> bool:
+        return self._job.running
+
+    def cancel(self) -> None:
+        """Ask the job to end at the next boundary of an epoch, without a checkpoint."""
+        self._job.master.control.cancel()
+
+    def on_end(self, callback: Callable[[BaseException | None], None]) -> None:
+        """Called with the job's error, or None, when it has ended."""
+        self._job.on_end(callback)
+
+    def cancel_and_wait(self) -> None:
+        if self._job.running:
+            self.cancel()
+            self._job.wait()
+
+    def get_job_execution_result(self) -> JobExecutionResult:
+        """Wait for the end of the job. JobExecutionError when it failed."""
+        history = self._job.wait()
+        return JobExecutionResult(self._job.graph.job_id, history)
+
+    def get_history(self) -> JobHistory:
+        """Epochs, failures and warnings so far."""
+        return self._job.master.history
+
+    def get_checkpoint_statistics(self) -> CheckpointStatisticsTracker:
+        return self._job.master.checkpoints.coordinator.statistics

@@ -1,0 +1,340 @@
+"""Every option that Holdfast reads, documented once. ``options_reference`` makes the reference page of them."""
+
+from __future__ import annotations
+
+from holdfast.common.option_types import BOOLEAN, DURATION, FLOAT, INTEGER, MEMORY, TEXT, Option, choice
+from holdfast.types.settings import CheckpointMode, ClaimMode, RestartKind, Retention, StorageKind
+
+_CHECKPOINTING = "execution.checkpointing."
+_RESTART = "restart-strategy."
+_RECOVERY = "execution.state-recovery."
+
+CHECKPOINT_INTERVAL: Option[int | None] = Option(
+    _CHECKPOINTING + "interval",
+    DURATION,
+    None,
+    "Time between two checkpoints. Unset: checkpointing is off. It is rounded up to the end of an epoch, and raised to "
+    "the minimum pause if that is longer.",
+    least=10,
+)
+CHECKPOINT_MODE: Option[CheckpointMode] = Option(
+    _CHECKPOINTING + "mode",
+    choice({mode.value: mode for mode in CheckpointMode}),
+    CheckpointMode.EXACTLY_ONCE,
+    "When sinks publish their results: `EXACTLY_ONCE` with the checkpoint that covers them, `AT_LEAST_ONCE` at the end "
+    "of their epoch. State is exact in both.",
+    older=(_CHECKPOINTING + "consistency-mode",),
+)
+CHECKPOINT_TIMEOUT: Option[int] = Option(
+    _CHECKPOINTING + "timeout",
+    DURATION,
+    600_000,
+    "A checkpoint that is not complete after this time, counted from its trigger, is aborted.",
+    least=10,
+)
+CHECKPOINT_MIN_PAUSE: Option[int] = Option(
+    _CHECKPOINTING + "min-pause",
+    DURATION,
+    0,
+    "Least time between the end of a checkpoint and the trigger of the next.",
+    most=365 * 86_400_000,
+)
+CHECKPOINT_MAX_CONCURRENT: Option[int] = Option(
+    _CHECKPOINTING + "max-concurrent-checkpoints",
+    INTEGER,
+    1,
+    "Checkpoints that may be in progress at the same time. Must be 1 with unaligned checkpoints.",
+    least=1,
+)
+CHECKPOINT_TOLERABLE_FAILURES: Option[int] = Option(
+    _CHECKPOINTING + "tolerable-failed-checkpoints",
+    INTEGER,
+    0,
+    "Consecutive failed checkpoints that do not fail the job.",
+    least=0,
+)
+CHECKPOINT_RETENTION: Option[Retention] = Option(
+    _CHECKPOINTING + "externalized-checkpoint-retention",
+    choice({retention.value: retention for retention in Retention}),
+    Retention.NO_EXTERNALIZED_CHECKPOINTS,
+    "What a job leaves behind: nothing, its checkpoints when it failed, or also when it was cancelled.",
+)
+CHECKPOINT_NUM_RETAINED: Option[int] = Option(
+    _CHECKPOINTING + "num-retained",
+    INTEGER,
+    1,
+    "Completed checkpoints to keep. With two or more, a damaged newest one can be passed over.",
+    older=("state.checkpoints.num-retained",),
+    least=1,
+)
+CHECKPOINT_STORAGE: Option[StorageKind | None] = Option(
+    _CHECKPOINTING + "storage",
+    choice({storage.value: storage for storage in StorageKind}),
+    None,
+    "Where checkpoints are kept: in the driver's memory or in files. Unset: in files when a directory is set.",
+    older=("state.checkpoint-storage",),
+    default_text="by directory",
+)
+CHECKPOINT_DIRECTORY: Option[str | None] = Option(
+    _CHECKPOINTING + "dir",
+    TEXT,
+    None,
+    "Directory of checkpoints, a path or a URI (`file:`, `s3:`, `gs:`, `hdfs:`) that driver and executors can reach.",
+    older=("state.checkpoints.dir", "state.backend.fs.checkpointdir"),
+)
+SAVEPOINT_DIRECTORY: Option[str | None] = Option(
+    _CHECKPOINTING + "savepoint-dir",
+    TEXT,
+    None,
+    "Directory of savepoints that are asked for without a directory of their own.",
+    older=("state.savepoints.dir", "savepoints.state.backend.fs.dir"),
+)
+CHECKPOINT_INCREMENTAL: Option[bool] = Option(
+    _CHECKPOINTING + "incremental",
+    BOOLEAN,
+    True,
+    "Write only what changed since the last completed checkpoint. Unlike in Flink it is on by default: a delta by "
+    "changed keys is never larger than a full image, and the chain of deltas is rebased before it costs more than one.",
+    older=("state.backend.incremental",),
+)
+CHECKPOINT_INLINE_THRESHOLD: Option[int] = Option(
+    _CHECKPOINTING + "data-inline-threshold",
+    MEMORY,
+    20 << 10,
+    "State of a subtask that is not larger is written into `_metadata` itself instead of a file of its own.",
+    older=("state.storage.fs.memory-threshold", "state.backend.fs.memory-threshold"),
+    most=1 << 20,
+)
+CHECKPOINT_WRITE_BUFFER: Option[int] = Option(
+    _CHECKPOINTING + "write-buffer-size",
+    MEMORY,
+    4 << 10,
+    "Buffer of each checkpoint file that is being written.",
+    older=("state.storage.fs.write-buffer-size", "state.backend.fs.write-buffer-size"),
+)
+CHECKPOINTS_AFTER_TASKS_FINISH: Option[bool] = Option(
+    _CHECKPOINTING + "checkpoints-after-tasks-finish",
+    BOOLEAN,
+    True,
+    "Take checkpoints also when some sources have ended.",
+    older=(_CHECKPOINTING + "checkpoints-after-tasks-finish.enabled",),
+)
+UNALIGNED: Option[bool] = Option(
+    _CHECKPOINTING + "unaligned.enabled",
+    BOOLEAN,
+    False,
+    "Accepted and without effect: an epoch ends with empty channels, so barriers never wait behind data.",
+    older=(_CHECKPOINTING + "unaligned",),
+)
+
+BACKEND: Option[str] = Option(
+    "state.backend.type",
+    TEXT,
+    "lmdb",
+    "Store of keyed state: `heap` (or `hashmap`), `lmdb`, or the name of an installed backend. The old names "
+    "`jobmanager` and `filesystem` are `heap` with that checkpoint storage. Unlike in Flink, where it is `hashmap`, "
+    "the default is `lmdb`: state on disk survives the Python worker that wrote it.",
+    older=("state.backend",),
+)
+LOCAL_DIRECTORY: Option[str | None] = Option(
+    "holdfast.state.local-dir",
+    TEXT,
+    None,
+    "Directory on every executor's host for the stores of keyed state.",
+    default_text="a directory of the user in the host's temporary directory",
+)
+
+RESTART_STRATEGY: Option[RestartKind | None] = Option(
+    _RESTART + "type",
+    choice(
+        {
+            "none": RestartKind.NONE,
+            "off": RestartKind.NONE,
+            "disable": RestartKind.NONE,
+            "fixed-delay": RestartKind.FIXED_DELAY,
+            "fixeddelay": RestartKind.FIXED_DELAY,
+            "failure-rate": RestartKind.FAILURE_RATE,
+            "failurerate": RestartKind.FAILURE_RATE,
+            "exponential-delay": RestartKind.EXPONENTIAL_DELAY,
+            "exponentialdelay": RestartKind.EXPONENTIAL_DELAY,
+        }
+    ),
+    None,
+    "What follows a failure.",
+    older=("restart-strategy",),
+    default_text="`exponential-delay` with checkpointing, else `none`",
+)
+FIXED_DELAY_ATTEMPTS: Option[int] = Option(
+    _RESTART + "fixed-delay.attempts", INTEGER, 1, "Restarts before the job fails.", least=0
+)
+FIXED_DELAY_DELAY: Option[int] = Option(
+    _RESTART + "fixed-delay.delay", DURATION, 1_000, "Time between a failure and the restart."
+)
+FAILURE_RATE_MAX: Option[int] = Option(
+    _RESTART + "failure-rate.max-failures-per-interval",
+    INTEGER,
+    1,
+    "Failures within the interval that do not fail the job.",
+    least=1,
+)
+FAILURE_RATE_INTERVAL: Option[int] = Option(
+    _RESTART + "failure-rate.failure-rate-interval",
+    DURATION,
+    60_000,
+    "Interval in which failures are counted.",
+    least=1,
+)
+FAILURE_RATE_DELAY: Option[int] = Option(
+    _RESTART + "failure-rate.delay", DURATION, 1_000, "Time between a failure and the restart."
+)
+EXPONENTIAL_INITIAL: Option[int] = Option(
+    _RESTART + "exponential-delay.initial-backoff", DURATION, 1_000, "Time before the first restart.", least=1
+)
+EXPONENTIAL_MAX: Option[int] = Option(
+    _RESTART + "exponential-delay.max-backoff", DURATION, 60_000, "Longest time before a restart.", least=1
+)
+EXPONENTIAL_MULTIPLIER: Option[float] = Option(
+    _RESTART + "exponential-delay.backoff-multiplier",
+    FLOAT,
+    1.5,
+    "Each restart waits so many times as long as the one before; above 1.",
+)
+EXPONENTIAL_RESET: Option[int] = Option(
+    _RESTART + "exponential-delay.reset-backoff-threshold",
+    DURATION,
+    3_600_000,
+    "After so long without a failure the time before a restart begins anew.",
+    least=1,
+)
+EXPONENTIAL_JITTER: Option[float] = Option(
+    _RESTART + "exponential-delay.jitter-factor",
+    FLOAT,
+    0.1,
+    "Part of the time before a restart that is random.",
+    least=0,
+    most=1,
+)
+EXPONENTIAL_ATTEMPTS: Option[int | None] = Option(
+    _RESTART + "exponential-delay.attempts-before-reset-backoff",
+    INTEGER,
+    None,
+    "Restarts without a quiet time in between before the job fails.",
+    least=1,
+    default_text="no limit",
+)
+
+RECOVERY_PATH: Option[str | None] = Option(
+    _RECOVERY + "path",
+    TEXT,
+    None,
+    "Checkpoint or savepoint to start from: its directory or its `_metadata`.",
+    older=("execution.savepoint.path",),
+)
+RECOVERY_IGNORE_UNCLAIMED: Option[bool] = Option(
+    _RECOVERY + "ignore-unclaimed-state",
+    BOOLEAN,
+    False,
+    "Start although the snapshot has state of operators that the program does not have.",
+    older=("execution.savepoint.ignore-unclaimed-state",),
+)
+RECOVERY_CLAIM_MODE: Option[ClaimMode] = Option(
+    _RECOVERY + "claim-mode",
+    choice({mode.value: mode for mode in ClaimMode}),
+    ClaimMode.NO_CLAIM,
+    "Who owns the snapshot that the job starts from: the user (`NO_CLAIM`) or the job (`CLAIM`).",
+    older=("execution.savepoint-restore-mode",),
+)
+RECOVERY_ACCEPT_REPEATS: Option[bool] = Option(
+    "holdfast.recovery.accept-repeated-output",
+    BOOLEAN,
+    False,
+    "When the newest checkpoint cannot be read and its results were published already, go back to the one before it "
+    "all the same; what came after that one is then published a second time.",
+)
+
+PARALLELISM: Option[int | None] = Option(
+    "parallelism.default",
+    INTEGER,
+    None,
+    "Subtasks of operators that set no parallelism of their own.",
+    least=1,
+    most=32_768,
+    default_text="the cores of the Spark application",
+)
+MAX_PARALLELISM: Option[int] = Option(
+    "pipeline.max-parallelism",
+    INTEGER,
+    -1,
+    "Key groups of every operator; -1 chooses by parallelism. It cannot change once there is state to restore.",
+    least=-1,
+    most=32_768,
+)
+
+EPOCH_MAX_ROWS: Option[int] = Option(
+    "holdfast.epoch.max-rows", INTEGER, 500_000, "Rows that all sources together read in one epoch.", least=1
+)
+EPOCH_MAX_TIME: Option[int] = Option(
+    "holdfast.epoch.max-time", DURATION, 2_000, "Time after which sources stop reading for this epoch.", least=1
+)
+EPOCH_IDLE_WAIT: Option[int] = Option(
+    "holdfast.epoch.idle-wait", DURATION, 500, "Pause before the next epoch when sources had nothing to read."
+)
+JOB_ID: Option[str | None] = Option(
+    "holdfast.job-id",
+    TEXT,
+    None,
+    "Fixed id of the job: a driver that starts again with it finds the checkpoints of the one before.",
+    default_text="a new one for each execution",
+)
+SOURCE_BATCH_ROWS: Option[int] = Option(
+    "holdfast.source.batch-rows", INTEGER, 65_536, "Rows that a source hands on at once.", least=1
+)
+ENVELOPE_BYTES: Option[int] = Option(
+    "holdfast.exchange.envelope-bytes",
+    MEMORY,
+    2 << 20,
+    "Rows for one subtask are collected to about this size before they are sent.",
+    least=1 << 10,
+    most=32 << 20,
+)
+ROW_MAX_BYTES: Option[int] = Option(
+    "holdfast.row.max-bytes",
+    MEMORY,
+    64 << 20,
+    "A single row that is larger fails the job: Spark's shuffle holds it in memory several times.",
+    least=1 << 10,
+    most=1 << 30,
+)
+
+#: Keys of Flink under the prefixes that are checked, which have nothing to act on here.
+WITHOUT_EFFECT: dict[str, str] = {
+    _CHECKPOINTING + "unaligned.forced": "see `unaligned.enabled`",
+    _CHECKPOINTING + "unaligned.interruptible-timers.enabled": "see `unaligned.enabled`",
+    _CHECKPOINTING + "unaligned.max-subtasks-per-channel-state-file": "channels have no state",
+    _CHECKPOINTING + "aligned-checkpoint-timeout": "see `unaligned.enabled`",
+    _CHECKPOINTING + "alignment-timeout": "see `unaligned.enabled`",
+    _CHECKPOINTING + "interval-during-backlog": "sources report no backlog",
+    _CHECKPOINTING + "create-subdir": "a job's checkpoints are always in a directory of its id",
+    _CHECKPOINTING + "cleaner.parallel-mode": "files are deleted in the background",
+    _CHECKPOINTING + "file-merging.enabled": "a subtask writes one file for a checkpoint",
+    _CHECKPOINTING + "file-merging.across-checkpoint-boundary": "see `file-merging.enabled`",
+    _CHECKPOINTING + "file-merging.max-file-size": "see `file-merging.enabled`",
+    _CHECKPOINTING + "file-merging.max-space-amplification": "see `file-merging.enabled`",
+    _CHECKPOINTING + "file-merging.max-subtasks-per-file": "see `file-merging.enabled`",
+    _CHECKPOINTING + "file-merging.pool-blocking": "see `file-merging.enabled`",
+    _CHECKPOINTING + "local-backup.enabled": "state stays on its executor between epochs anyway",
+    _CHECKPOINTING + "local-backup.dirs": "see `holdfast.state.local-dir`",
+    _CHECKPOINTING + "during-recovery.enabled": "a job restores completely before its first epoch",
+    _RECOVERY + "from-local": "state stays on its executor between epochs anyway",
+    _RECOVERY + "without-channel-state.checkpoint-id": "channels have no state",
+}
+
+#: Under these, a key that is neither known nor without effect is an error.
+CHECKED_PREFIXES = (_CHECKPOINTING, _RESTART, _RECOVERY, "holdfast.")
+
+ALL: tuple[Option[object], ...] = tuple(value for value in list(globals().values()) if isinstance(value, Option))
+
+#: Every spelling of every option, in lower case.
+BY_SPELLING: dict[str, Option[object]] = {
+    spelling: option for option in ALL for spelling in (option.key, *option.older)
+}

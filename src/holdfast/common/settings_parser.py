@@ -1,0 +1,200 @@
+"""From a configuration to the settings that the layers below use."""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+
+from holdfast.common import options
+from holdfast.common.configuration import Configuration
+from holdfast.errors import ConfigurationError
+from holdfast.types.settings import (
+    BackendSettings,
+    CheckpointSettings,
+    EpochSettings,
+    ExponentialDelaySettings,
+    FailureRateSettings,
+    FixedDelaySettings,
+    NoRestartSettings,
+    RecoverySettings,
+    RestartKind,
+    RestartSettings,
+    StorageKind,
+)
+
+#: Backend names of older Flink versions: the backend and the checkpoint storage that they stand for.
+_OLDER_BACKENDS: dict[str, tuple[str, StorageKind | None]] = {
+    "jobmanager": ("heap", StorageKind.JOBMANAGER),
+    "filesystem": ("heap", StorageKind.FILESYSTEM),
+    "hashmap": ("heap", None),
+}
+
+
+@dataclass(frozen=True)
+class ParsedSettings:
+    """All settings of a job. ``parallelism`` and ``max_parallelism`` are None where nothing is set."""
+
+    checkpoint: CheckpointSettings
+    restart: RestartSettings
+    backend: BackendSettings
+    epoch: EpochSettings
+    recovery: RecoverySettings
+    spark: dict[str, str]
+    parallelism: int | None
+    max_parallelism: int | None
+    job_id: str | None
+
+
+def parse_settings(configuration: Configuration) -> ParsedSettings:
+    """Read and check everything; raises ConfigurationError with the key, what was seen and what is allowed."""
+    check_keys(configuration)
+    checkpoint = checkpoint_settings(configuration)
+    max_parallelism = configuration.get(options.MAX_PARALLELISM)
+    if max_parallelism == 0:
+        raise ConfigurationError(
+            f"The option '{options.MAX_PARALLELISM.key}' is '0'; expected 1 to 32768, or -1 to choose by parallelism"
+        )
+    return ParsedSettings(
+        checkpoint=checkpoint,
+        restart=restart_settings(configuration, checkpoint.enabled),
+        backend=backend_settings(configuration),
+        epoch=epoch_settings(configuration),
+        recovery=recovery_settings(configuration),
+        spark={key: value for key, value in configuration.to_dict().items() if key.startswith("spark.")},
+        parallelism=configuration.get(options.PARALLELISM),
+        max_parallelism=None if max_parallelism == -1 else max_parallelism,
+        job_id=configuration.get(options.JOB_ID),
+    )
+
+
+def check_keys(configuration: Configuration) -> None:
+    """Raise for a key under one of the checked prefixes that does not exist, and name the nearest that does."""
+    known = {*options.BY_SPELLING, *options.WITHOUT_EFFECT}
+    for key in sorted(configuration.key_set()):
+        plain = key.lower()
+        if plain.startswith(options.CHECKED_PREFIXES) and plain not in known:
+            near = difflib.get_close_matches(plain, sorted(known), n=1, cutoff=0.0)
+            raise ConfigurationError(
+                f"The option '{key}' does not exist; the nearest one is '{near[0]}'. "
+                f"All options are in docs/reference/configuration.md"
+            )
+
+
+def checkpoint_settings(configuration: Configuration) -> CheckpointSettings:
+    get = configuration.get
+    interval, min_pause = get(options.CHECKPOINT_INTERVAL), get(options.CHECKPOINT_MIN_PAUSE)
+    unaligned, concurrent = get(options.UNALIGNED), get(options.CHECKPOINT_MAX_CONCURRENT)
+    if unaligned and concurrent > 1:
+        raise ConfigurationError(
+            f"The option '{options.CHECKPOINT_MAX_CONCURRENT.key}' is '{concurrent}'; "
+            f"expected 1, because '{options.UNALIGNED.key}' is true"
+        )
+    return CheckpointSettings(
+        interval_ms=None if interval is None else max(interval, min_pause),
+        mode=get(options.CHECKPOINT_MODE),
+        timeout_ms=get(options.CHECKPOINT_TIMEOUT),
+        min_pause_ms=min_pause,
+        max_concurrent=concurrent,
+        tolerable_failures=get(options.CHECKPOINT_TOLERABLE_FAILURES),
+        retention=get(options.CHECKPOINT_RETENTION),
+        num_retained=get(options.CHECKPOINT_NUM_RETAINED),
+        directory=_checkpoint_directory(configuration),
+        savepoint_directory=get(options.SAVEPOINT_DIRECTORY),
+        incremental=get(options.CHECKPOINT_INCREMENTAL),
+        inline_threshold=get(options.CHECKPOINT_INLINE_THRESHOLD),
+        write_buffer=get(options.CHECKPOINT_WRITE_BUFFER),
+        after_tasks_finish=get(options.CHECKPOINTS_AFTER_TASKS_FINISH),
+        unaligned=unaligned,
+    )
+
+
+def restart_settings(configuration: Configuration, checkpointing: bool) -> RestartSettings:
+    """The strategy that is set; unset, a job with checkpoints starts again and one without does not."""
+    kind = configuration.get(options.RESTART_STRATEGY)
+    if kind is None:
+        kind = RestartKind.EXPONENTIAL_DELAY if checkpointing else RestartKind.NONE
+    if kind is RestartKind.NONE:
+        return NoRestartSettings()
+    if kind is RestartKind.FIXED_DELAY:
+        return FixedDelaySettings(
+            configuration.get(options.FIXED_DELAY_ATTEMPTS), configuration.get(options.FIXED_DELAY_DELAY)
+        )
+    if kind is RestartKind.FAILURE_RATE:
+        return FailureRateSettings(
+            configuration.get(options.FAILURE_RATE_MAX),
+            configuration.get(options.FAILURE_RATE_INTERVAL),
+            configuration.get(options.FAILURE_RATE_DELAY),
+        )
+    return _exponential_delay(configuration)
+
+
+def backend_settings(configuration: Configuration) -> BackendSettings:
+    name = configuration.get(options.BACKEND).lower()
+    chosen = {
+        key.lower(): value
+        for key, value in configuration.to_dict().items()
+        if key.lower().startswith(("state.", "holdfast.state."))
+    }
+    backend = _OLDER_BACKENDS.get(name, (name, None))[0]
+    return BackendSettings(backend, chosen, configuration.get(options.LOCAL_DIRECTORY))
+
+
+def epoch_settings(configuration: Configuration) -> EpochSettings:
+    get = configuration.get
+    return EpochSettings(
+        max_rows=get(options.EPOCH_MAX_ROWS),
+        max_time_ms=get(options.EPOCH_MAX_TIME),
+        idle_wait_ms=get(options.EPOCH_IDLE_WAIT),
+        source_batch_rows=get(options.SOURCE_BATCH_ROWS),
+        envelope_bytes=get(options.ENVELOPE_BYTES),
+        max_row_bytes=get(options.ROW_MAX_BYTES),
+    )
+
+
+def recovery_settings(configuration: Configuration) -> RecoverySettings:
+    get = configuration.get
+    return RecoverySettings(
+        path=get(options.RECOVERY_PATH),
+        ignore_unclaimed=get(options.RECOVERY_IGNORE_UNCLAIMED),
+        claim_mode=get(options.RECOVERY_CLAIM_MODE),
+        accept_repeated_output=get(options.RECOVERY_ACCEPT_REPEATS),
+    )
+
+
+def _checkpoint_directory(configuration: Configuration) -> str | None:
+    """Where checkpoint files go; None keeps checkpoints in the driver's memory, even if a directory is set."""
+    directory = configuration.get(options.CHECKPOINT_DIRECTORY)
+    storage = configuration.get(options.CHECKPOINT_STORAGE)
+    if storage is None:
+        storage = _OLDER_BACKENDS.get(configuration.get(options.BACKEND).lower(), ("", None))[1]
+    if storage is StorageKind.JOBMANAGER:
+        return None
+    if storage is StorageKind.FILESYSTEM and directory is None:
+        raise ConfigurationError(
+            f"Checkpoint storage is 'filesystem' and no directory is set; set '{options.CHECKPOINT_DIRECTORY.key}' "
+            f"to a path or URI that driver and executors can reach"
+        )
+    return directory
+
+
+def _exponential_delay(configuration: Configuration) -> ExponentialDelaySettings:
+    get = configuration.get
+    initial, longest = get(options.EXPONENTIAL_INITIAL), get(options.EXPONENTIAL_MAX)
+    multiplier = get(options.EXPONENTIAL_MULTIPLIER)
+    if initial > longest:
+        raise ConfigurationError(
+            f"The option '{options.EXPONENTIAL_INITIAL.key}' is {initial} ms; expected at most "
+            f"'{options.EXPONENTIAL_MAX.key}', which is {longest} ms"
+        )
+    if not multiplier > 1:
+        raise ConfigurationError(
+            f"The option '{options.EXPONENTIAL_MULTIPLIER.key}' is '{multiplier}'; expected a number above 1"
+        )
+    return ExponentialDelaySettings(
+        initial,
+        longest,
+        multiplier,
+        get(options.EXPONENTIAL_RESET),
+        get(options.EXPONENTIAL_JITTER),
+        get(options.EXPONENTIAL_ATTEMPTS),
+    )

@@ -1,0 +1,7 @@
+"""Rows."""
+
+from __future__ import annotations
+
+from holdfast.types.row import Row, RowKind
+
+__all__ = ["Row", "RowKind"]
