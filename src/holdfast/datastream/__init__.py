@@ -1,0 +1,56 @@
+"""Streams, functions and the execution environment, with PyFlink's names."""
+
+from holdfast.datastream.checkpoint_config import CheckpointConfig
+from holdfast.datastream.checkpointing_mode import CheckpointingMode, ExternalizedCheckpointRetention
+from holdfast.datastream.data_stream import CloseableIterator, DataStream, DataStreamSink, KeyedStream
+from holdfast.datastream.functions import (
+    AggregateFunction,
+    CheckpointedFunction,
+    CheckpointListener,
+    FilterFunction,
+    FlatMapFunction,
+    Function,
+    FunctionInitializationContext,
+    FunctionSnapshotContext,
+    KeyedProcessFunction,
+    KeySelector,
+    MapFunction,
+    ProcessFunction,
+    ReduceFunction,
+    RuntimeContext,
+)
+from holdfast.datastream.stream_execution_environment import StreamExecutionEnvironment
+from holdfast.datastream.time_domain import TimeDomain
+from holdfast.datastream.timerservice import TimerService
+from holdfast.runtime.sink import TwoPhaseCommitSink
+from holdfast.runtime.source import Source, SourceReader
+
+__all__ = [
+    "AggregateFunction",
+    "CheckpointConfig",
+    "CheckpointListener",
+    "CheckpointedFunction",
+    "CheckpointingMode",
+    "CloseableIterator",
+    "DataStream",
+    "DataStreamSink",
+    "ExternalizedCheckpointRetention",
+    "FilterFunction",
+    "FlatMapFunction",
+    "Function",
+    "FunctionInitializationContext",
+    "FunctionSnapshotContext",
+    "KeySelector",
+    "KeyedProcessFunction",
+    "KeyedStream",
+    "MapFunction",
+    "ProcessFunction",
+    "ReduceFunction",
+    "RuntimeContext",
+    "Source",
+    "SourceReader",
+    "StreamExecutionEnvironment",
+    "TimeDomain",
+    "TimerService",
+    "TwoPhaseCommitSink",
+]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from holdfast.common.watermark_strategy import WatermarkStrategy
-from holdfast.connectors.collect import CollectSink
+from holdfast.connectors.collect import Collection
 from holdfast.connectors.print import PrintSink
 from holdfast.datastream.functions import KeyedProcessFunction, KeySelector, ProcessFunction
 from holdfast.datastream.keyed_aggregations import field_reducer, state_mapper
@@ -196,9 +196,9 @@ class DataStream:
 
     def execute_and_collect(self, job_execution_name: str | None = None, limit: int | None = None) -> Any:
         """Run the program and give its rows: a list with ``limit``, else an iterator that can be closed."""
-        sink = CollectSink()
-        self.sink_to(sink).name("Collect")
-        iterator = self._environment.collect(sink, job_execution_name)
+        collection = Collection()
+        self.sink_to(collection.sink()).name("Collect")
+        iterator = self._environment.collect(collection, job_execution_name)
         if limit is None:
             return iterator
         with iterator:

@@ -26,6 +26,9 @@ class JobSettings:
     backend: BackendSettings
     epoch: EpochSettings
     recovery: RecoverySettings
+    #: None where nothing is set: Spark's default parallelism, and the rule by parallelism.
+    parallelism: int | None = None
+    max_parallelism: int | None = None
     spark: Mapping[str, str] = field(default_factory=dict)
     parameters: Mapping[str, str] = field(default_factory=dict)
 
@@ -74,10 +77,9 @@ def build_job_graph(
     name: str,
     settings: JobSettings,
     parallelism: int,
-    max_parallelism: int | None,
     adopted: Mapping[str, int] | None = None,
 ) -> JobGraph:
-    """Resolve ids, parallelism and partitioning. ``adopted`` are maximum parallelisms taken over from a restored snapshot, by operator id."""
+    """Resolve ids, parallelism and partitioning. ``parallelism`` is for operators that set none. ``adopted`` are maximum parallelisms taken over from a restored snapshot, by operator id."""
     if not graph.nodes:
         raise ProgramError("The program has no operators. Add a source and at least one sink before execute().")
     if not any(node.is_sink for node in graph.nodes):
@@ -85,7 +87,7 @@ def build_job_graph(
     ids = _operator_ids(graph)
     operators: dict[Node, JobOperator] = {}
     for node in graph.nodes:
-        operators[node] = _operator(node, ids[node], parallelism, max_parallelism, adopted or {})
+        operators[node] = _operator(node, ids[node], parallelism, settings.max_parallelism, adopted or {})
     edges = tuple(
         _edge(connection, operators[connection.source], operators[node]) for node in graph.nodes for connection in node.inputs
     )

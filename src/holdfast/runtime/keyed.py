@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from typing import Any
 
 from holdfast.runtime.batch import Batch
@@ -11,6 +11,7 @@ from holdfast.runtime.plan import OperatorSpec
 from holdfast.runtime.stateless import repeat_times, select_rows
 from holdfast.runtime.timer_service import TimeDomain, TimerService
 from holdfast.state.descriptors import ValueStateDescriptor
+from holdfast.state.keys import KeyCodec
 
 
 class KeyedOperator(FunctionOperator):
@@ -19,11 +20,15 @@ class KeyedOperator(FunctionOperator):
     def bind_state(self) -> None:
         self.keyed_state = self.environment.keyed()
         self.key_context = self.keyed_state.context
+        codec = KeyCodec.for_type(self.spec.key_type)
+        self._trivial_identity, self._identity = codec.trivial_identity, codec.identity
         super().bind_state()
 
-    def keys_of(self, batch: Batch) -> list[Any]:
-        assert batch.keys is not None, "the rows of a keyed operator come with their keys"
-        return batch.keys
+    def keys_of(self, batch: Batch) -> tuple[list[Any], list[Hashable]]:
+        """The rows' keys, and what caches know them by. State of the batch's keys is read at once where that pays."""
+        keys = batch.keys
+        assert keys is not None, "the rows of a keyed operator come with their keys"
+        return keys, keys if self._trivial_identity else list(map(self._identity, keys))
 
     def for_each_row(self, batch: Batch, function: Callable[[Any], Any]) -> tuple[list[Any], list[int] | None]:
         """All results of ``function`` in order, and how many came of each row where times must follow them."""
@@ -32,7 +37,7 @@ class KeyedOperator(FunctionOperator):
         context = self.key_context
         key = value = None
         try:
-            for key, value in zip(self.keys_of(batch), batch.values, strict=True):
+            for key, context.identity, value in zip(*self.keys_of(batch), batch.values, strict=True):
                 context.key = key
                 before = len(out)
                 result = function(value)
@@ -52,7 +57,7 @@ class KeyedMapOperator(KeyedOperator):
         append, context = out.append, self.key_context
         key = value = None
         try:
-            for key, value in zip(self.keys_of(batch), batch.values, strict=True):
+            for key, context.identity, value in zip(*self.keys_of(batch), batch.values, strict=True):
                 context.key = key
                 append(function(value))
         except Exception as error:
@@ -72,7 +77,7 @@ class KeyedFilterOperator(KeyedOperator):
         kept: list[int] = []
         key = value = None
         try:
-            for index, (key, value) in enumerate(zip(self.keys_of(batch), batch.values, strict=True)):
+            for index, (key, context.identity, value) in enumerate(zip(*self.keys_of(batch), batch.values, strict=True)):
                 context.key = key
                 if function(value):
                     kept.append(index)
@@ -95,7 +100,7 @@ class ReduceOperator(KeyedOperator):
         out: list[Any] = []
         key = value = None
         try:
-            for key, value in zip(self.keys_of(batch), batch.values, strict=True):
+            for key, context.identity, value in zip(*self.keys_of(batch), batch.values, strict=True):
                 context.key = key
                 before = state.value()
                 after = value if before is None else reduce(before, value)
@@ -160,12 +165,12 @@ class KeyedProcessOperator(KeyedOperator):
         assert batch.timestamps is not None and batch.watermarks is not None
         key = value = None
         try:
-            for key, value, timestamp, watermark in zip(
-                self.keys_of(batch), batch.values, batch.timestamps, batch.watermarks, strict=True
+            for key, identity, value, timestamp, watermark in zip(
+                *self.keys_of(batch), batch.values, batch.timestamps, batch.watermarks, strict=True
             ):
                 if watermark > self.watermark:
                     self._advance(watermark)
-                key_context.key = key
+                key_context.key, key_context.identity = key, identity
                 context.current_timestamp = timestamp
                 self._emit(function(value, context), timestamp)
         except Exception as error:
@@ -195,6 +200,7 @@ class KeyedProcessOperator(KeyedOperator):
         on_timer = getattr(self.function, "on_timer", None)
         for timestamp, key, _ in due:
             self.key_context.key = key
+            self.key_context.identity = self._identity(key)
             context.current_domain = domain
             context.current_timestamp = timestamp
             try:

@@ -14,7 +14,7 @@ import pyarrow as pa
 from holdfast.errors import FunctionError, HoldfastError, NullKeyError
 from holdfast.runtime.batch import Batch
 from holdfast.state.keys import KeyCodec
-from holdfast.types.typeinfo import TypeInformation
+from holdfast.types.typeinfo import BasicType, BasicTypeInfo, PickledBytesTypeInfo, TypeInformation
 
 Targets = npt.NDArray[np.int64]
 
@@ -164,25 +164,36 @@ class _ByColumns(BoundPartitioner):
         return Route(self._targets.of(hashes), keys=KeyColumn(COLUMNS))
 
 
+def _plain_forms(key_type: TypeInformation) -> frozenset[str]:
+    """Forms in which a key that is already what its type casts to may travel."""
+    if isinstance(key_type, PickledBytesTypeInfo):
+        return frozenset({LONG, STRING})
+    if isinstance(key_type, BasicTypeInfo):
+        if key_type.basic in (BasicType.BYTE, BasicType.SHORT, BasicType.INT, BasicType.LONG):
+            return frozenset({LONG})
+        if key_type.basic is BasicType.STRING:
+            return frozenset({STRING})
+    return frozenset()
+
+
 class _BySelector(BoundPartitioner):
     def __init__(self, selector: Callable[[Any], Any], codec: KeyCodec, targets: _KeyGroupTargets, where: str) -> None:
         self._selector = selector
         self._codec = codec
         self._targets = targets
         self._where = where
+        self._plain_forms = _plain_forms(codec.type_info)
 
     def route(self, batch: Batch, columns: pa.RecordBatch) -> Route:
         keys = self._select(batch.values)
         kinds = set(map(type, keys))
-        if kinds == {int} and self._codec.hashes_as_long:
+        form = LONG if kinds == {int} else STRING if kinds == {str} else ENCODED
+        if form in self._plain_forms:
             try:
-                column = pa.array(keys, pa.int64())
-            except (OverflowError, pa.ArrowInvalid) as error:
-                raise FunctionError(f"{self._where}: an integer key does not fit in 64 bits: {error}") from error
-            return Route(self._targets.of(self._codec.hash_array(column)), keys=KeyColumn(LONG, column))
-        if kinds == {str} and self._codec.hashes_as_string:
-            column = pa.array(keys, pa.string())
-            return Route(self._targets.of(self._codec.hash_array(column)), keys=KeyColumn(STRING, column))
+                column = pa.array(keys, KEY_COLUMN_TYPES[form])
+                return Route(self._targets.of(self._codec.hash_many(keys)), keys=KeyColumn(form, column))
+            except (OverflowError, pa.ArrowException, HoldfastError):
+                pass  # a key that does not fit: the other path finds it and names its row
         return self._route_encoded(keys, batch)
 
     def _select(self, values: list[Any]) -> list[Any]:

@@ -147,8 +147,11 @@ class Attempt:
         return sum(p.rows_in for a in acknowledgements for p in a.progress if p.operator_id in sources or a.group > 0)
 
     def _publishes_every_epoch(self) -> bool:
+        """At least once by choice; or without checkpoints and restarts, where what was published is never computed again."""
         settings = self._job.checkpoint
-        return settings.interval_ms is not None and settings.mode == "AT_LEAST_ONCE"
+        if settings.interval_ms is None:
+            return self._job.restart.kind == "none"
+        return settings.mode == "AT_LEAST_ONCE"
 
     # -- checkpoints -----------------------------------------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ from pyspark.core.broadcast import Broadcast
 from pyspark.sql import DataFrame, SparkSession
 
 from holdfast.errors import EpochError
-from holdfast.runtime.envelope import COORDINATOR_EDGE, EXCHANGE_DDL, GROUP_SIZE
+from holdfast.runtime.envelope import EXCHANGE_DDL, GROUP_SIZE
 from holdfast.runtime.epoch import Acknowledgement, EpochSpec, RestoredJob
 from holdfast.runtime.plan import JobPlan
 from holdfast.runtime.task import read_acknowledgement
@@ -57,8 +57,9 @@ class EpochRunner:
             senders = list(range(self._plan.slots))
         if not self._checked:
             self._check_plan(rows)
-        collected = rows.select("edge", "payload").collect()
-        return [read_acknowledgement(bytes(row.payload)) for row in collected if row.edge == COORDINATOR_EDGE], partitions
+        # Only messages for the coordinator leave the last level.
+        payloads = rows.select("payload").toArrow().column("payload")
+        return [read_acknowledgement(payload.as_py()) for payload in payloads], partitions
 
     def _exchange(self, rows: DataFrame) -> DataFrame:
         """Move envelopes to their slots, each slot to the executor that caches its anchor row, in one order."""
@@ -73,13 +74,15 @@ class EpochRunner:
         """The first plan must have one exchange per level, each with as many partitions as slots, and none on the anchor."""
         text: str = rows._jdf.queryExecution().executedPlan().toString()
         slots, levels = self._plan.slots, self._plan.levels
-        exchanges = [line for line in text.splitlines() if "Exchange " in line and "hashpartitioning(slot" in line]
-        live = [line for line in exchanges if "InMemory" not in line]
-        wrong = [line.strip() for line in live if f", {slots})" not in line]
-        if wrong or "BroadcastHashJoin" in text or "AdaptiveSparkPlan" in text or "SortMergeJoin" in text:
+        exchanges = [line for line in text.splitlines() if "Exchange hashpartitioning(slot#" in line]
+        # The cached anchor shows the exchange that it was made with, once wherever it is used.
+        expected = levels - 1 + text.count("InMemoryRelation")
+        misplaced = [line for line in exchanges if f", {slots})" not in line]
+        unwanted = [name for name in ("BroadcastHashJoin", "SortMergeJoin", "AdaptiveSparkPlan") if name in text]
+        if len(exchanges) != expected or misplaced or unwanted:
             raise EpochError(
-                f"Spark planned the epoch in a way that would not keep slots on their executors ({levels} levels, {slots} slots expected): "
-                f"{wrong[:1] or 'an unexpected join'}. Check spark.sql.adaptive.enabled, spark.sql.autoBroadcastJoinThreshold and join hints.\n{text}"
+                f"Spark planned the epoch in a way that does not keep slots on their executors: {len(exchanges)} exchanges where {expected} are expected "
+                f"({levels} levels, {slots} slots), unwanted: {unwanted or misplaced or 'none'}. Check spark.sql.adaptive.enabled and join hints.\n{text}"
             )
         logger.debug("Epoch plan:\n%s", text)
         self._checked = True

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import os
+import sys
 from collections.abc import Mapping
 
 from pyspark.sql import SparkSession
@@ -42,6 +44,8 @@ def obtain_session(settings: Mapping[str, str]) -> SparkSession:
         _check(active)
         return active
     ensure_java()
+    # Without it Spark starts whatever python3 is on the path, which need not be the one that has our packages.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName("holdfast")
     for key, value in {"spark.master": "local[*]", **_CORE_SETTINGS, **_EPOCH_SETTINGS, **settings}.items():
         builder = builder.config(key, value)

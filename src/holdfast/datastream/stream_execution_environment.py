@@ -1,0 +1,176 @@
+"""Where a program begins and ends: sources in, ``execute`` out."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from holdfast.common.config_files import find_config_file, read_config_file
+from holdfast.common.configuration import Configuration
+from holdfast.common.job_client import JobClient
+from holdfast.common.job_execution_result import JobExecutionResult
+from holdfast.common.restart_strategy import RestartStrategyConfiguration
+from holdfast.common.settings_parser import parse_settings
+from holdfast.common.watermark_strategy import WatermarkStrategy
+from holdfast.connectors.collect import Collection
+from holdfast.connectors.collection import CollectionSource
+from holdfast.datastream.checkpoint_config import CheckpointConfig
+from holdfast.datastream.checkpointing_mode import CheckpointingMode
+from holdfast.datastream.data_stream import CloseableIterator, DataStream
+from holdfast.errors import ProgramError
+from holdfast.graph.job_graph import JobSettings
+from holdfast.graph.stream_graph import Connection, Node, StreamGraph
+from holdfast.graph.submission import submit
+from holdfast.runtime.endpoints import SourceOperator
+from holdfast.runtime.operator import Operator
+from holdfast.runtime.source import Source
+from holdfast.types.resolve import resolve
+from holdfast.types.typeinfo import TypeInformation
+
+_MAX_PARALLELISM = 32768
+
+
+class StreamExecutionEnvironment:
+    """Collects a program and runs it on the active Spark session, or on a local one made for it."""
+
+    def __init__(self, configuration: Configuration) -> None:
+        self._configuration = configuration
+        self._graph = StreamGraph()
+
+    @staticmethod
+    def get_execution_environment(configuration: Configuration | None = None) -> StreamExecutionEnvironment:
+        """An environment with the settings of ``config.yaml`` or ``flink-conf.yaml``, where there is one, and ``configuration`` above them."""
+        given = configuration or Configuration()
+        file = find_config_file(os.environ, Path.cwd())
+        return StreamExecutionEnvironment(given.layered_over(read_config_file(file)) if file is not None else Configuration(given))
+
+    # -- settings --------------------------------------------------------------------------------------------------------------
+
+    def configure(self, configuration: Configuration) -> None:
+        self._configuration = configuration.layered_over(self._configuration)
+
+    def get_configuration(self) -> Configuration:
+        return self._configuration
+
+    def set_parallelism(self, parallelism: int) -> StreamExecutionEnvironment:
+        if not isinstance(parallelism, int) or not 1 <= parallelism <= _MAX_PARALLELISM:
+            raise ProgramError(f"The parallelism must be a whole number from 1 to {_MAX_PARALLELISM}; got {parallelism!r}.")
+        self._configuration.set_string("parallelism.default", str(parallelism))
+        return self
+
+    def get_parallelism(self) -> int:
+        """The configured parallelism; -1 when Spark's own default is used."""
+        return parse_settings(self._configuration).parallelism or -1
+
+    def set_max_parallelism(self, max_parallelism: int) -> StreamExecutionEnvironment:
+        if not isinstance(max_parallelism, int) or not 1 <= max_parallelism <= _MAX_PARALLELISM:
+            raise ProgramError(f"The maximum parallelism must be a whole number from 1 to {_MAX_PARALLELISM}; got {max_parallelism!r}.")
+        self._configuration.set_string("pipeline.max-parallelism", str(max_parallelism))
+        return self
+
+    def get_max_parallelism(self) -> int:
+        return parse_settings(self._configuration).max_parallelism or -1
+
+    def enable_checkpointing(self, interval: int, mode: CheckpointingMode | None = None) -> StreamExecutionEnvironment:
+        """Take a checkpoint every ``interval`` milliseconds, rounded up to the end of an epoch."""
+        config = self.get_checkpoint_config().set_checkpoint_interval(interval)
+        if mode is not None:
+            config.set_checkpointing_mode(mode)
+        return self
+
+    def get_checkpoint_config(self) -> CheckpointConfig:
+        return CheckpointConfig(self._configuration)
+
+    def get_checkpoint_interval(self) -> int:
+        return self.get_checkpoint_config().get_checkpoint_interval()
+
+    def get_checkpointing_mode(self) -> CheckpointingMode:
+        return self.get_checkpoint_config().get_checkpointing_mode()
+
+    def set_restart_strategy(self, restart_strategy_configuration: RestartStrategyConfiguration) -> StreamExecutionEnvironment:
+        restart_strategy_configuration.apply_to(self._configuration)
+        return self
+
+    # -- sources ---------------------------------------------------------------------------------------------------------------
+
+    def from_collection(self, collection: Iterable[Any], type_info: Any = None) -> DataStream:
+        """The rows of a list, in order, by one subtask."""
+        source = CollectionSource(list(collection), None if type_info is None else resolve(type_info))
+        return self._add_source(source, "Collection Source")
+
+    def from_source(
+        self, source: Source, watermark_strategy: WatermarkStrategy, source_name: str, type_info: Any = None
+    ) -> DataStream:
+        if not isinstance(source, Source):
+            raise ProgramError(f"from_source() takes a source such as FileSource.parquet(path).build(); got {type(source).__name__}.")
+        stream = self._add_source(source, source_name, type_info)
+        if watermark_strategy.bound_ms is None and watermark_strategy.timestamp_assigner is None:
+            return stream
+        return stream.assign_timestamps_and_watermarks(watermark_strategy)
+
+    def from_data_frame(self, data_frame: Any, source_name: str = "DataFrame") -> DataStream:
+        """The rows of a bounded Spark DataFrame, which Spark itself reads and splits."""
+        if getattr(data_frame, "isStreaming", False):
+            raise ProgramError("from_data_frame() takes a bounded DataFrame for now; this one is streaming.")
+        if not hasattr(data_frame, "mapInArrow"):
+            raise ProgramError(f"from_data_frame() takes a Spark DataFrame; got {type(data_frame).__name__}.")
+        node = self.add_node(source_name, None, None, resolve(data_frame.schema), [])
+        node.data_frame = data_frame
+        node.parallelism = 1
+        return DataStream(self, node)
+
+    def _add_source(self, source: Source, name: str, type_info: Any = None) -> DataStream:
+        declared = type_info if type_info is not None else source.output_type()
+        node = self.add_node(name, SourceOperator, source, resolve(declared), [])
+        node.parallelism_limit = source.max_parallelism
+        return DataStream(self, node)
+
+    # -- running ---------------------------------------------------------------------------------------------------------------
+
+    def execute(self, job_name: str | None = None) -> JobExecutionResult:
+        """Run the program until it ends. JobExecutionError when it fails for good."""
+        return self.execute_async(job_name).get_job_execution_result()
+
+    def execute_async(self, job_name: str = "Holdfast Streaming Job") -> JobClient:
+        """Run the program in a thread of the driver."""
+        graph, self._graph = self._graph, StreamGraph()
+        parsed = parse_settings(self._configuration)
+        settings = JobSettings(
+            checkpoint=parsed.checkpoint,
+            restart=parsed.restart,
+            backend=parsed.backend,
+            epoch=parsed.epoch,
+            recovery=parsed.recovery,
+            parallelism=parsed.parallelism,
+            max_parallelism=parsed.max_parallelism,
+            spark=parsed.spark,
+            parameters=self._configuration.to_dict(),
+        )
+        job_id = parsed.job_id or secrets.token_hex(16)
+        return JobClient(submit(graph, job_id, job_name or "Holdfast Streaming Job", settings))
+
+    def collect(self, collection: Collection, job_name: str | None) -> CloseableIterator:
+        """Run the program and give the rows that ``collection`` receives, as they are published."""
+        client = self.execute_async(job_name or "Holdfast Streaming Job")
+        client.on_end(collection.finish)
+
+        def close() -> None:
+            client.cancel_and_wait()
+            collection.close()
+
+        return CloseableIterator(iter(collection), close)
+
+    def add_node(
+        self,
+        name: str,
+        factory: type[Operator] | None,
+        body: Any,
+        output_type: TypeInformation,
+        inputs: list[Connection],
+        event_time: bool | None = None,
+    ) -> Node:
+        """Add an operator to the program. Used by streams."""
+        return self._graph.add(name, factory, body, output_type, inputs, event_time)

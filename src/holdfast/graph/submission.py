@@ -1,0 +1,140 @@
+"""From a program to a running job: session, graph, plan, job master, and the thread that drives it."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import cloudpickle
+
+from holdfast.checkpoint.job import JobFacts, JobOperator
+from holdfast.checkpoint.restore_rules import match_operators
+from holdfast.checkpoint.storage import open_snapshot
+from holdfast.graph.job_graph import JobGraph, JobSettings, build_job_graph
+from holdfast.graph.planner import plan_job
+from holdfast.graph.stream_graph import StreamGraph
+from holdfast.runtime.plan import TaskOptions
+from holdfast.spark.job import Job, JobHistory
+from holdfast.spark.job_master import JobMaster
+from holdfast.spark.session import obtain_session
+from holdfast.state.backends import load_backend
+from holdfast.state.keys import KEY_HASH
+
+logger = logging.getLogger(__name__)
+
+
+class RunningJob:
+    """A job master and its thread."""
+
+    def __init__(self, graph: JobGraph, master: JobMaster) -> None:
+        self.graph = graph
+        self.master = master
+        self._error: BaseException | None = None
+        self._callbacks: list[Callable[[BaseException | None], None]] = []
+        self._ended = threading.Event()
+        self._lock = threading.Lock()
+        self._thread = threading.Thread(target=self._run, name=f"holdfast-{graph.job_id[:8]}", daemon=True)
+
+    def start(self) -> RunningJob:
+        self._thread.start()
+        return self
+
+    def on_end(self, callback: Callable[[BaseException | None], None]) -> None:
+        """Called with the job's error, or None, when it has ended; at once when it already has."""
+        with self._lock:
+            if not self._ended.is_set():
+                self._callbacks.append(callback)
+                return
+        callback(self._error)
+
+    def wait(self) -> JobHistory:
+        """Until the job has ended; raises its error."""
+        self._thread.join()
+        if self._error is not None:
+            raise self._error
+        return self.master.history
+
+    @property
+    def running(self) -> bool:
+        return not self._ended.is_set()
+
+    def _run(self) -> None:
+        try:
+            self.master.run()
+        except BaseException as error:
+            self._error = error
+        with self._lock:
+            self._ended.set()
+            callbacks = list(self._callbacks)
+        for callback in callbacks:
+            callback(self._error)
+
+
+def submit(graph: StreamGraph, job_id: str, name: str, settings: JobSettings) -> RunningJob:
+    """Check the program, make a job of it and start it."""
+    data_frames = [node.data_frame for node in graph.nodes if node.data_frame is not None]
+    session = data_frames[0].sparkSession if data_frames else obtain_session(settings.spark)
+    parallelism = settings.parallelism or session.sparkContext.defaultParallelism
+    job_graph = build_job_graph(graph, job_id, name, settings, parallelism)
+    adopted = _adopted_max_parallelism(job_graph)
+    if adopted:
+        job_graph = build_job_graph(graph, job_id, name, settings, parallelism, adopted)
+    _warn_about_checkpointing(job_graph)
+    return RunningJob(job_graph, JobMaster(_job(job_graph), session)).start()
+
+
+def _job(graph: JobGraph) -> Job:
+    settings = graph.settings
+    options = TaskOptions(
+        envelope_bytes=settings.epoch.envelope_bytes, max_row_bytes=settings.epoch.max_row_bytes, local_dir=settings.backend.local_dir
+    )
+    planned = plan_job(graph, load_backend(settings.backend.name, settings.backend.options), options)
+    sinks: dict[str, Any] = {o.operator_id: cloudpickle.loads(o.body) for o in graph.operators if o.node.is_sink}
+    return Job(
+        plan=planned.plan,
+        facts=_facts(graph),
+        checkpoint=settings.checkpoint,
+        restart=settings.restart,
+        epoch=settings.epoch,
+        recovery=settings.recovery,
+        sinks=sinks,
+        data_frames=planned.data_frames,
+        spark_settings=settings.spark,
+    )
+
+
+def _facts(graph: JobGraph) -> JobFacts:
+    operators = tuple(
+        JobOperator(
+            operator_id=o.operator_id,
+            name=o.name,
+            parallelism=o.parallelism,
+            max_parallelism=o.max_parallelism,
+            uid=o.uid,
+            uid_hash=o.node.uid_hash,
+            max_parallelism_explicit=o.max_parallelism_explicit,
+        )
+        for o in graph.operators
+    )
+    return JobFacts(graph.job_id, graph.name, KEY_HASH, operators)
+
+
+def _adopted_max_parallelism(graph: JobGraph) -> dict[str, int]:
+    """Key groups cannot be cut anew: a snapshot's maximum parallelism holds for operators that set none."""
+    path = graph.settings.recovery.path
+    if path is None:
+        return {}
+    metadata, _ = open_snapshot(path)
+    facts = _facts(graph)
+    return match_operators(metadata, facts.operators, facts.key_hash, graph.settings.recovery.ignore_unclaimed).max_parallelism
+
+
+def _warn_about_checkpointing(graph: JobGraph) -> None:
+    settings = graph.settings
+    if settings.checkpoint.interval_ms is None and settings.restart.kind != "none":
+        logger.warning(
+            "Checkpointing is off and a restart strategy is set: a restart begins with empty state at the beginning of the sources, and "
+            "transactional sinks publish nothing before the end of the input."
+        )
