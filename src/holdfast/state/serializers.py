@@ -1,0 +1,178 @@
+"""Serializers: values of a declared type as bytes, checked when they are written.
+
+Bytes are msgpack of the stored form of the type (see storage_forms.py); pickle only where the type says so. A
+serializer's snapshot is stored with the state, and tells at a restore what the bytes are and whether a new type can
+read them.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+from enum import Enum
+from typing import Any
+
+import msgspec
+
+from holdfast.errors import StateMigrationError, StateTypeError
+from holdfast.state.storage_forms import form_of
+from holdfast.state.storage_scalars import Form, Mismatch
+from holdfast.state.type_changes import change_between
+from holdfast.types import pickling
+from holdfast.types.instant import Instant
+from holdfast.types.typeinfo import PickledBytesTypeInfo, TypeInformation
+
+SNAPSHOT_VERSION = 1
+
+_encode = msgspec.msgpack.Encoder().encode
+_IMMUTABLE_CLASSES = frozenset(
+    [type(None), bool, int, float, complex, str, bytes, Decimal, Instant, dt.date, dt.time, dt.datetime, dt.timedelta]
+)
+
+
+class Serializer:
+    """Encodes and decodes values of one type. Get one with serializer_for.
+
+    - ``encode(value) -> bytes``: StateTypeError when the value is not of the type. Fields and elements may be None, the
+      value itself may not.
+    - ``decode(data) -> value``: a new value each time.
+    - ``immutable``: no value of the type can be changed in place.
+    """
+
+    def __init__(self, type_info: TypeInformation) -> None:
+        self.type_info = type_info
+        self.immutable: bool = type_info.immutable
+        self.encode: Callable[[Any], bytes]
+        self.decode: Callable[[bytes], Any]
+        self.form: Form = form_of(type_info)
+        if isinstance(type_info, PickledBytesTypeInfo):
+            self.encode, self.decode = _pickler(type_info, self.form), pickling.loads
+        else:
+            self.encode, self.decode = _encoder(type_info, self.form), _decoder(self.form)
+
+    def encode_many(self, values: Sequence[Any]) -> list[bytes]:
+        return list(map(self.encode, values))
+
+    def decode_many(self, data: Sequence[bytes]) -> list[Any]:
+        return list(map(self.decode, data))
+
+    def is_immutable(self, value: Any) -> bool:
+        """True when this value cannot be changed in place; for pickled values the value itself tells."""
+        return self.immutable or _is_immutable(value)
+
+    def snapshot(self) -> dict[str, Any]:
+        return {"version": SNAPSHOT_VERSION, "type": self.type_info.to_json()}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Serializer, (self.type_info,)
+
+    def __repr__(self) -> str:
+        return f"Serializer({self.type_info.describe()})"
+
+
+def serializer_for(type_info: TypeInformation) -> Serializer:
+    """The serializer of a declared type."""
+    return Serializer(type_info)
+
+
+def serializer_from_snapshot(snapshot: dict[str, Any]) -> Serializer:
+    """The serializer that wrote the data stored under ``snapshot``."""
+    version = snapshot.get("version")
+    if version != SNAPSHOT_VERSION:
+        raise StateMigrationError(
+            f"State was stored with version {version!r} of the serializers; this version of Holdfast reads "
+            f"{SNAPSHOT_VERSION}. Restore it with the version of Holdfast that wrote it."
+        )
+    return Serializer(TypeInformation.from_json(snapshot["type"]))
+
+
+class Compatibility(Enum):
+    """How a new serializer stands to data that an old one wrote.
+
+    Holdfast's own serializers give all but RECONFIGURED, which is for serializers that adapt themselves to old data.
+    """
+
+    AS_IS = "AS_IS"
+    AFTER_MIGRATION = "AFTER_MIGRATION"
+    RECONFIGURED = "RECONFIGURED"
+    INCOMPATIBLE = "INCOMPATIBLE"
+
+
+def compatibility(old_snapshot: dict[str, Any], new: Serializer) -> Compatibility:
+    """How ``new`` reads what was stored under ``old_snapshot``."""
+    old_type = serializer_from_snapshot(old_snapshot).type_info
+    if old_type == new.type_info:
+        return Compatibility.AS_IS
+    possible = change_between(old_type, new.type_info) is not None
+    return Compatibility.AFTER_MIGRATION if possible else Compatibility.INCOMPATIBLE
+
+
+def migration(old: Serializer, new: Serializer) -> Callable[[bytes], bytes]:
+    """A function from bytes that ``old`` wrote to bytes that ``new`` reads. StateMigrationError when there is none."""
+    if old.type_info == new.type_info:
+        return lambda data: data
+    change = change_between(old.type_info, new.type_info)
+    if change is None:
+        raise StateMigrationError(
+            f"Stored values of type {old.type_info.describe()} cannot become {new.type_info.describe()}. A type may "
+            f"become wider (INT to LONG, FLOAT to DOUBLE), and a named row or a dataclass may gain fields that have a "
+            f"default or may be None, lose fields and reorder them. Declare the old type, or start without this state."
+        )
+    read = msgspec.msgpack.Decoder(old.form.stored_type).decode
+    return lambda data: _encode(change(read(data)))
+
+
+def migrate(old: Serializer, new: Serializer, data: bytes) -> bytes:
+    """The migration of one value."""
+    return migration(old, new)(data)
+
+
+def _encoder(type_info: TypeInformation, form: Form) -> Callable[[Any], bytes]:
+    pack, plain = form.pack, form.plain
+    check = msgspec.msgpack.Decoder(form.stored_type).decode if form.ranged else None
+
+    def encode(value: Any) -> bytes:
+        try:
+            data = _encode(value if type(value) is plain else pack(value))
+            if check is not None:
+                check(data)
+        except (Mismatch, msgspec.ValidationError, OverflowError, UnicodeEncodeError) as error:
+            raise _type_error(type_info, value, error) from error
+        return data
+
+    return encode
+
+
+def _pickler(type_info: TypeInformation, form: Form) -> Callable[[Any], bytes]:
+    """Pickled values need no frame around them."""
+
+    def encode(value: Any) -> bytes:
+        try:
+            data: bytes = form.pack(value)
+        except Mismatch as error:
+            raise _type_error(type_info, value, error) from error
+        return data
+
+    return encode
+
+
+def _decoder(form: Form) -> Callable[[bytes], Any]:
+    decode = msgspec.msgpack.Decoder(form.stored_type).decode
+    unpack = form.unpack
+    if unpack is None:
+        return decode
+    return lambda data: unpack(decode(data))
+
+
+def _type_error(type_info: TypeInformation, value: Any, error: Exception) -> StateTypeError:
+    return StateTypeError(
+        f"A value of class {type(value).__name__} is not of the declared type {type_info.describe()}: {error}. "
+        f"Store a value of that type, or declare the type that you store."
+    )
+
+
+def _is_immutable(value: Any) -> bool:
+    if type(value) is tuple:
+        return all(map(_is_immutable, value))
+    return type(value) in _IMMUTABLE_CLASSES

@@ -1,0 +1,203 @@
+"""How values of every type look inside stored bytes.
+
+A form packs a value into its stored value, checking its class on the way, and unpacks it again. Forms nest as types
+do. What is plain already (numbers, text, bytes, and tuples, lists and dicts of these) passes through as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypedDict
+
+from holdfast.state.storage_scalars import Form, Mismatch, basic_form, decimal_form
+from holdfast.types import pickling
+from holdfast.types.row import Row
+from holdfast.types.typeinfo import (
+    BasicTypeInfo,
+    DataclassTypeInfo,
+    DecimalTypeInfo,
+    ElementsTypeInfo,
+    MapTypeInfo,
+    PickledBytesTypeInfo,
+    RowTypeInfo,
+    TupleTypeInfo,
+    TypeInformation,
+)
+
+
+def form_of(type_info: TypeInformation) -> Form:
+    if isinstance(type_info, BasicTypeInfo):
+        return basic_form(type_info)
+    if isinstance(type_info, DecimalTypeInfo):
+        return decimal_form(type_info)
+    if isinstance(type_info, TupleTypeInfo):
+        return _tuple(type_info)
+    if isinstance(type_info, RowTypeInfo):
+        return _row(type_info)
+    if isinstance(type_info, DataclassTypeInfo):
+        return _dataclass(type_info)
+    if isinstance(type_info, ElementsTypeInfo):
+        return _elements(type_info)
+    if isinstance(type_info, MapTypeInfo):
+        return _map(type_info)
+    if isinstance(type_info, PickledBytesTypeInfo):
+        return _pickled(type_info)
+    raise TypeError(f"no stored form for {type_info!r}")
+
+
+def _pickled(type_info: PickledBytesTypeInfo) -> Form:
+    def pack(value: Any) -> bytes:
+        try:
+            return pickling.dumps(value)
+        except Exception as error:  # whatever the methods of the value's class raise
+            raise Mismatch(type_info, value, f", which cannot be pickled ({error})") from error
+
+    return Form(bytes, pack, pickling.loads)
+
+
+def _any_ranged(*forms: Form) -> bool:
+    return any(form.ranged for form in forms)
+
+
+def _array_type(fields: Sequence[Form]) -> Any:
+    return tuple.__class_getitem__(tuple(field.stored_type | None for field in fields))
+
+
+def _tuple(type_info: TupleTypeInfo) -> Form:
+    fields = [form_of(field) for field in type_info.field_types]
+    plain = tuple(field.plain for field in fields)
+    packs = [field.pack for field in fields]
+
+    def pack(value: Any) -> Any:
+        if not isinstance(value, tuple):
+            raise Mismatch(type_info, value)
+        if tuple(map(type, value)) == plain:
+            return value
+        _check_size(type_info, value, len(packs))
+        pairs = zip(packs, value, strict=True)
+        return tuple([None if part is None else pack_field(part) for pack_field, part in pairs])
+
+    return Form(_array_type(fields), pack, _unpack_fields(fields, tuple), ranged=_any_ranged(*fields))
+
+
+def _row(type_info: RowTypeInfo) -> Form:
+    """Rows keep their values in the order of the type; the row kind is not stored."""
+    fields = [form_of(field) for field in type_info.field_types]
+    names, plain = type_info.field_names, tuple(field.plain for field in fields)
+    packs = [field.pack for field in fields]
+    make = Row.factory(names if type_info.named else None)
+
+    def pack(value: Any) -> Any:
+        if not isinstance(value, (Row, tuple)):
+            raise Mismatch(type_info, value)
+        if isinstance(value, Row) and type_info.named and value._fields not in (None, names):
+            if set(value._fields or ()) != set(names):
+                raise Mismatch(type_info, value)
+            value = value.get_fields_by_names(names)
+        if tuple(map(type, value)) == plain:
+            return tuple(value)
+        _check_size(type_info, value, len(packs))
+        pairs = zip(packs, value, strict=True)
+        return tuple([None if part is None else pack_field(part) for pack_field, part in pairs])
+
+    return Form(_array_type(fields), pack, _unpack_fields(fields, make) or make, ranged=_any_ranged(*fields))
+
+
+def _check_size(type_info: TypeInformation, value: Sequence[Any], size: int) -> None:
+    if len(value) != size:
+        raise Mismatch(type_info, value, f", which has {len(value)} fields instead of {size}")
+
+
+def _unpack_fields(fields: Sequence[Form], make: Callable[[list[Any]], Any]) -> Callable[[Any], Any] | None:
+    """None where no field needs it: then the stored tuple holds the values."""
+    unpacks = [field.unpack for field in fields]
+    if not any(unpacks):
+        return None
+
+    def unpack(stored: Any) -> Any:
+        pairs = zip(unpacks, stored, strict=True)
+        return make([part if part is None or read is None else read(part) for read, part in pairs])
+
+    return unpack
+
+
+def _dataclass(type_info: DataclassTypeInfo) -> Form:
+    """Stored by field name, so that fields can come and go."""
+    fields = {name: form_of(field) for name, field in zip(type_info.field_names, type_info.field_types, strict=True)}
+    packs = {name: field.pack for name, field in fields.items()}
+    unpacks = {name: field.unpack for name, field in fields.items()}
+
+    def pack(value: Any) -> Any:
+        # A class of the main program is another object in every process, so its name counts.
+        if f"{type(value).__module__}:{type(value).__qualname__}" != type_info.class_name:
+            raise Mismatch(type_info, value)
+        parts = [(name, pack_field, getattr(value, name)) for name, pack_field in packs.items()]
+        return {name: None if part is None else pack_field(part) for name, pack_field, part in parts}
+
+    def unpack(stored: Any) -> Any:
+        values = {
+            name: stored[name] if stored[name] is None or read is None else read(stored[name])
+            for name, read in unpacks.items()
+        }
+        return type_info.require_class()(**values)
+
+    stored_type = TypedDict("Stored", {name: field.stored_type | None for name, field in fields.items()})  # type: ignore[misc]
+    return Form(stored_type, pack, unpack, ranged=_any_ranged(*fields.values()))
+
+
+def _elements(type_info: ElementsTypeInfo) -> Form:
+    element = form_of(type_info.element_type)
+    plain, pack_element, unpack_element = {element.plain}, element.pack, element.unpack
+
+    def pack(value: Any) -> Any:
+        if not isinstance(value, list):
+            raise Mismatch(type_info, value)
+        if plain.issuperset(map(type, value)):
+            return value
+        return [None if part is None else pack_element(part) for part in value]
+
+    def unpack(stored: Any) -> Any:
+        return [part if part is None else unpack_element(part) for part in stored]  # type: ignore[misc]
+
+    stored_type = list.__class_getitem__(element.stored_type | None)
+    return Form(stored_type, pack, unpack if unpack_element else None, ranged=element.ranged)
+
+
+def _map(type_info: MapTypeInfo) -> Form:
+    """A dict where its keys are plain; otherwise a list of pairs, because stored keys need not be hashable."""
+    key, value_form = form_of(type_info.key_type), form_of(type_info.value_type)
+    unpack_key, unpack_value = key.unpack, value_form.unpack
+    key_plain, value_plain = {key.plain}, {value_form.plain}
+    ranged = _any_ranged(key, value_form)
+
+    def check(value: Any) -> None:
+        if not isinstance(value, dict):
+            raise Mismatch(type_info, value)
+
+    def pack_value(value: Any) -> Any:
+        return None if value is None else value_form.pack(value)
+
+    def pack_dict(value: Any) -> Any:
+        check(value)
+        if key_plain.issuperset(map(type, value)) and value_plain.issuperset(map(type, value.values())):
+            return value
+        return {key.pack(name): pack_value(part) for name, part in value.items()}
+
+    def pack_pairs(value: Any) -> Any:
+        check(value)
+        return [(key.pack(name), pack_value(part)) for name, part in value.items()]
+
+    def unpack(stored: Any) -> Any:
+        pairs = stored.items() if isinstance(stored, dict) else stored
+        return {
+            name if unpack_key is None else unpack_key(name): part
+            if part is None or unpack_value is None
+            else unpack_value(part)
+            for name, part in pairs
+        }
+
+    if key.plain is not None:
+        stored_dict = dict.__class_getitem__((key.stored_type, value_form.stored_type | None))
+        return Form(stored_dict, pack_dict, unpack if unpack_value else None, ranged=ranged)
+    pair = tuple.__class_getitem__((key.stored_type, value_form.stored_type | None))
+    return Form(list.__class_getitem__(pair), pack_pairs, unpack, ranged=ranged)

@@ -1,0 +1,154 @@
+"""How single values look inside stored bytes: as the plain values that msgpack knows."""
+
+from __future__ import annotations
+
+import datetime as dt
+import reprlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Annotated, Any
+
+import msgspec
+import numpy as np
+
+from holdfast.state.times import date_of, day_micros_of, days_of, micros_of, time_of, timestamp_of, utc_timestamp_of
+from holdfast.state.xxhash64 import big_integer_bytes
+from holdfast.types.instant import Instant
+from holdfast.types.typeinfo import BasicType, BasicTypeInfo, DecimalTypeInfo, TypeInformation
+
+
+class Mismatch(Exception):
+    """A value, or a part of one, that is not of its type."""
+
+    def __init__(self, type_info: TypeInformation, value: Any, why: str = "") -> None:
+        super().__init__(f"expected {type_info.describe()}, got {reprlib.repr(value)} ({type(value).__name__}){why}")
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """``stored_type`` is what msgspec decodes to. ``unpack`` is None where stored values are the values themselves.
+
+    Values of the class ``plain`` are stored as they are; ``pack`` casts the others, or raises Mismatch. ``ranged``
+    forms hold integers, whose width is checked by decoding what was encoded.
+    """
+
+    stored_type: Any
+    pack: Callable[[Any], Any]
+    unpack: Callable[[Any], Any] | None = None
+    plain: type | None = None
+    ranged: bool = False
+
+
+_WIDTHS = {BasicType.BYTE: 8, BasicType.SHORT: 16, BasicType.INT: 32, BasicType.LONG: 64}
+_PLAIN = {
+    BasicType.STRING: str,
+    BasicType.BOOLEAN: bool,
+    BasicType.FLOAT: float,
+    BasicType.DOUBLE: float,
+    BasicType.BYTES: bytes,
+}
+#: what is cast to a plain class without losing anything
+_CASTS: dict[type, tuple[type, ...]] = {
+    int: (int, np.integer),
+    float: (float, int, np.floating, np.integer),
+    bool: (bool, np.bool_),
+    str: (str,),
+    bytes: (bytes, bytearray, memoryview),
+}
+
+
+def basic_form(type_info: BasicTypeInfo) -> Form:
+    basic = type_info.basic
+    if basic in _WIDTHS:
+        limit = 1 << (_WIDTHS[basic] - 1)
+        ranged = Annotated[int, msgspec.Meta(ge=-limit, le=limit - 1)]
+        return Form(ranged, _caster(type_info, int), plain=int, ranged=True)
+    if basic in _PLAIN:
+        plain = _PLAIN[basic]
+        return Form(plain, _caster(type_info, plain), plain=plain)
+    return _CONVERTED[basic](type_info)
+
+
+def _caster(type_info: TypeInformation, plain: type) -> Callable[[Any], Any]:
+    accepted = _CASTS[plain]
+
+    def pack(value: Any) -> Any:
+        if type(value) is plain:
+            return value
+        if isinstance(value, accepted) and (plain is bool or not isinstance(value, (bool, np.bool_))):
+            return str.__str__(value) if plain is str else plain(value)
+        raise Mismatch(type_info, value)
+
+    return pack
+
+
+def _converted(
+    accepted: type, stored: Any, to_stored: Callable[[Any], Any], from_stored: Callable[[Any], Any]
+) -> Callable[[TypeInformation], Form]:
+    """A form for values of one class, which become stored values by a function and come back by another."""
+
+    def make(type_info: TypeInformation) -> Form:
+        def pack(value: Any) -> Any:
+            if not isinstance(value, accepted):
+                raise Mismatch(type_info, value)
+            try:
+                return to_stored(value)
+            except ValueError as error:
+                raise Mismatch(type_info, value, f" ({error})") from error
+
+        return Form(stored, pack, from_stored)
+
+    return make
+
+
+def _one_character(text: str) -> str:
+    if len(text) != 1:
+        raise ValueError(f"{len(text)} characters instead of one")
+    return text
+
+
+def _big_integer(value: int) -> bytes:
+    if isinstance(value, bool):
+        raise ValueError("a boolean")
+    return big_integer_bytes(int(value))
+
+
+def _date(value: dt.date) -> int:
+    if isinstance(value, dt.datetime):
+        raise ValueError("a timestamp, not a date; take its .date()")
+    return days_of(value)
+
+
+def _time(value: dt.time) -> int:
+    if value.tzinfo is not None:
+        raise ValueError("a time with a time zone")
+    return day_micros_of(value)
+
+
+_CONVERTED: dict[BasicType, Callable[[TypeInformation], Form]] = {
+    BasicType.CHAR: _converted(str, str, _one_character, str),
+    BasicType.BIG_INT: _converted(int, bytes, _big_integer, lambda stored: int.from_bytes(stored, "big", signed=True)),
+    BasicType.BIG_DEC: _converted(Decimal, str, str, Decimal),
+    BasicType.INSTANT: _converted(Instant, tuple[int, int], lambda i: (i.seconds, i.nanos), lambda s: Instant(*s)),
+    BasicType.SQL_DATE: _converted(dt.date, int, _date, date_of),
+    BasicType.SQL_TIME: _converted(dt.time, int, _time, time_of),
+    BasicType.SQL_TIMESTAMP: _converted(dt.datetime, int, micros_of, timestamp_of),
+    BasicType.TIMESTAMP_LTZ: _converted(dt.datetime, int, micros_of, utc_timestamp_of),
+}
+
+
+def decimal_form(type_info: DecimalTypeInfo) -> Form:
+    """Values are checked, not rounded: a state gives back what was put in."""
+    precision, scale = type_info.precision, type_info.scale
+
+    def to_stored(value: Decimal) -> str:
+        if not value.is_finite():
+            raise ValueError("not a finite number")
+        digits, exponent = value.as_tuple()[1:]
+        fraction, whole = max(0, -int(exponent)), value.adjusted() + 1
+        if fraction > scale or (value and whole > precision - scale):
+            raise ValueError(f"{len(digits)} digits, {fraction} of them behind the point")
+        return str(value)
+
+    return _converted(Decimal, str, to_stored, Decimal)(type_info)
