@@ -44,7 +44,7 @@ _TIMED_ACTIONS = frozenset({"sleep", "hold"})
 _HOLD_POLL_SECONDS = 0.01
 
 
-class FailpointTriggered(Exception):  # noqa: N818
+class FailpointTriggered(Exception):
     """A test asked for this failure. Not a HoldfastError: it must look like a fault that nobody foresaw."""
 
 
