@@ -1,0 +1,274 @@
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from holdfast.errors import RestoreError, StateDescriptorError, StateMigrationError, StateTypeError
+from holdfast.state.broadcast_state import BroadcastState
+from holdfast.state.descriptors import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
+from holdfast.state.handles import DistributionMode, ListStateSnapshot
+from holdfast.state.operator_state import DefaultOperatorStateBackend, decode_operator_state, encode_operator_state
+from holdfast.state.redistribution import redistribute
+from holdfast.types.resolve import resolve
+from holdfast.types.typeinfo import Types
+
+NUMBERS = ListStateDescriptor("numbers", Types.LONG())
+RULES = MapStateDescriptor("rules", Types.STRING(), Types.LIST(Types.LONG()))
+
+
+def backend(*restored: ListStateSnapshot) -> DefaultOperatorStateBackend:
+    return DefaultOperatorStateBackend("reader", restored)
+
+
+def numbers(*values: int, name: str = "numbers") -> DefaultOperatorStateBackend:
+    filled = backend()
+    filled.get_list_state(ListStateDescriptor(name, Types.LONG())).update(values)
+    return filled
+
+
+class TestLists:
+    def test_methods(self) -> None:
+        state = backend().get_list_state(NUMBERS)
+        assert state.get() == []
+        state.add(1)
+        state.add_all(iter([2, 3]))
+        assert state.get() == list(state) == [1, 2, 3]
+        state.update([4])
+        assert state.get() == [4]
+        state.clear()
+        assert state.get() == []
+
+    def test_values_of_another_type_leave_the_list_as_it_was(self) -> None:
+        state = backend().get_list_state(NUMBERS)
+        state.add(1)
+        for change in (lambda: state.add("x"), lambda: state.add_all([2, "x"]), lambda: state.update([2, None])):
+            with pytest.raises(StateTypeError, match="LONG"):
+                change()
+        assert state.get() == [1]
+
+    def test_an_element_changed_in_place_is_not_changed_in_the_state(self) -> None:
+        state = backend().get_list_state(ListStateDescriptor("lists", list[int]))
+        mine = [1]
+        state.add(mine)
+        mine.append(2)
+        state.get()[0].append(3)
+        assert state.get() == [[1]]
+
+    @pytest.mark.parametrize("mode", ["get_list_state", "get_union_list_state"])
+    def test_restored(self, mode: str) -> None:
+        before = backend()
+        getattr(before, mode)(NUMBERS).update([1, 2])
+        after = backend(*before.snapshot())
+        assert getattr(after, mode)(NUMBERS).get() == [1, 2]
+        assert after.snapshot() == before.snapshot()
+
+    def test_asked_for_again_is_the_same_object(self) -> None:
+        both = backend()
+        assert both.get_list_state(NUMBERS) is both.get_list_state(ListStateDescriptor("numbers", "bigint"))
+        assert both.get_broadcast_state(RULES) is both.get_broadcast_state(RULES)
+
+    def test_two_types_under_one_name_are_an_error_that_names_both(self) -> None:
+        one = backend()
+        one.get_list_state(NUMBERS)
+        with pytest.raises(StateDescriptorError, match=r"'reader'.*'numbers' of LONG and .*'numbers' of STRING"):
+            one.get_list_state(ListStateDescriptor("numbers", Types.STRING()))
+        one.get_broadcast_state(RULES)
+        with pytest.raises(StateDescriptorError, match="'rules'"):
+            one.get_broadcast_state(MapStateDescriptor("rules", Types.STRING(), Types.LONG()))
+
+    def test_descriptors_of_another_kind_are_refused(self) -> None:
+        descriptor: Any = ValueStateDescriptor("numbers", Types.LONG())
+        with pytest.raises(StateDescriptorError, match="expected a ListStateDescriptor"):
+            backend().get_list_state(descriptor)
+        with pytest.raises(StateDescriptorError, match="expected a MapStateDescriptor"):
+            backend().get_broadcast_state(descriptor)
+
+
+class TestModes:
+    message = r"Incompatible state assignment modes.*'numbers' of operator 'reader'.*\[SPLIT_DISTRIBUTE\].*\[UNION\]"
+
+    def test_registered_with_another_mode(self) -> None:
+        one = backend()
+        one.get_list_state(NUMBERS)
+        with pytest.raises(StateDescriptorError, match=self.message):
+            one.get_union_list_state(NUMBERS)
+
+    def test_restored_with_another_mode(self) -> None:
+        restored = backend(*numbers(1, 2).snapshot())
+        with pytest.raises(StateDescriptorError, match=self.message):
+            restored.get_union_list_state(NUMBERS)
+        assert restored.get_list_state(NUMBERS).get() == [1, 2]
+
+    def test_lists_and_maps_have_separate_names(self) -> None:
+        one = backend()
+        one.get_list_state(ListStateDescriptor("same", int)).add(1)
+        one.get_broadcast_state(MapStateDescriptor("same", str, int)).put("a", 2)
+        again = backend(*one.snapshot())
+        assert again.get_list_state(ListStateDescriptor("same", int)).get() == [1]
+        assert again.get_broadcast_state(MapStateDescriptor("same", str, int)).get("a") == 2
+
+
+class TestTypesAtRestore:
+    def test_a_wider_type_reads_what_was_stored(self) -> None:
+        narrow = backend()
+        narrow.get_list_state(ListStateDescriptor("numbers", Types.INT())).update([1, 2])
+        narrow.get_broadcast_state(MapStateDescriptor("m", Types.INT(), Types.FLOAT())).put(1, 0.5)
+        wide = backend(*narrow.snapshot())
+        assert wide.get_list_state(NUMBERS).get() == [1, 2]
+        assert wide.get_broadcast_state(MapStateDescriptor("m", Types.LONG(), Types.DOUBLE())).get(1) == 0.5
+        assert wide.snapshot()[1].serializers["value"]["type"] == Types.LONG().to_json()
+
+    def test_another_type_is_an_error_that_names_operator_state_and_both_types(self) -> None:
+        restored = backend(*numbers(1).snapshot())
+        with pytest.raises(
+            StateMigrationError, match=r"'numbers' of operator 'reader' was stored with type LONG and .* STRING"
+        ):
+            restored.get_list_state(ListStateDescriptor("numbers", Types.STRING()))
+        assert restored.snapshot() == numbers(1).snapshot()
+
+    def test_another_type_of_a_map_is_an_error(self) -> None:
+        before = backend()
+        before.get_broadcast_state(MapStateDescriptor("m", str, int)).put("a", 1)
+        for other in (MapStateDescriptor("m", int, int), MapStateDescriptor("m", str, str)):
+            with pytest.raises(StateMigrationError, match="'m' of operator 'reader'"):
+                backend(*before.snapshot()).get_broadcast_state(other)
+
+    def test_elements_that_were_written_with_different_types_are_read_together(self) -> None:
+        narrow = backend()
+        narrow.get_list_state(ListStateDescriptor("numbers", Types.INT())).update([1, 2])
+        merged = redistribute([narrow.snapshot(), numbers(3).snapshot()], 1)[0]
+        assert len(merged) == 2
+        assert backend(*merged).get_list_state(NUMBERS).get() == [1, 2, 3]
+
+
+class TestNobodyAsks:
+    def test_restored_state_is_written_again(self) -> None:
+        before = numbers(1, 2)
+        before.get_broadcast_state(RULES).put("a", [1])
+        stored = before.snapshot()
+        for _ in range(3):
+            stored = backend(*stored).snapshot()
+        assert stored == before.snapshot()
+
+    def test_names_include_what_nobody_asked_for(self) -> None:
+        before = numbers(1)
+        before.get_broadcast_state(RULES)
+        restored = backend(*before.snapshot())
+        restored.get_list_state(ListStateDescriptor("more", int))
+        restored.get_broadcast_state(MapStateDescriptor("other", int, int))
+        assert restored.get_registered_state_names() == {"numbers", "more"}
+        assert restored.get_registered_broadcast_state_names() == {"rules", "other"}
+
+    def test_what_was_asked_for_is_written_as_it_is_now(self) -> None:
+        restored = backend(*numbers(1, 2).snapshot())
+        restored.get_list_state(NUMBERS).clear()
+        assert [snapshot.elements for snapshot in restored.snapshot()] == [()]
+
+
+class TestBroadcast:
+    def test_methods(self) -> None:
+        state = backend().get_broadcast_state(MapStateDescriptor("m", str, int))
+        assert state.is_empty()
+        state.put("a", 1)
+        state.put_all({"b": 2, "c": 3})
+        state["d"] = 4
+        assert state.get("a") == state["a"] == 1
+        assert state.get("z") is None
+        assert state.contains("b") and "b" in state and not state.contains("z")
+        assert list(state.items()) == [("a", 1), ("b", 2), ("c", 3), ("d", 4)]
+        assert list(state.keys()) == list(state) == ["a", "b", "c", "d"]
+        assert list(state.values()) == [1, 2, 3, 4]
+        state.remove("a")
+        state.remove("a")
+        del state["d"]
+        assert dict(state.items()) == {"b": 2, "c": 3}
+        state.clear()
+        assert state.is_empty()
+
+    def test_entries_may_be_removed_while_they_are_walked(self) -> None:
+        state = backend().get_broadcast_state(MapStateDescriptor("m", str, int))
+        state.put_all({"a": 1, "b": 2})
+        for key in state:
+            state.remove(key)
+        assert state.is_empty()
+
+    def test_restored(self) -> None:
+        before = backend()
+        before.get_broadcast_state(RULES).put_all({"a": [1, 2], "b": []})
+        state = backend(*before.snapshot()).get_broadcast_state(RULES)
+        assert dict(state.items()) == {"a": [1, 2], "b": []}
+
+    def test_removed_and_cleared_entries_are_not_stored(self) -> None:
+        before = backend()
+        state = before.get_broadcast_state(RULES)
+        state.put_all({"a": [1], "b": [2]})
+        state.remove("a")
+        assert dict(backend(*before.snapshot()).get_broadcast_state(RULES).items()) == {"b": [2]}
+        state.clear()
+        assert before.snapshot()[0].elements == ()
+
+    def test_equal_maps_are_equal_bytes_in_any_order_of_putting(self) -> None:
+        left, right = backend(), backend()
+        left.get_broadcast_state(RULES).put_all({"a": [1], "b": [2]})
+        right.get_broadcast_state(RULES).put_all({"b": [2], "a": [1]})
+        assert left.snapshot() == right.snapshot()
+
+    def test_entries_of_another_type_leave_the_map_as_it_was(self) -> None:
+        state = backend().get_broadcast_state(MapStateDescriptor("m", str, int))
+        state.put("a", 1)
+        for change in (lambda: state.put(1, 1), lambda: state.put("a", "x"), lambda: state.put_all({"a": 2, "b": "x"})):
+            with pytest.raises(StateTypeError):
+                change()
+        assert dict(state.items()) == {"a": 1}
+
+    def test_a_value_changed_in_place_is_not_stored(self) -> None:
+        before = backend()
+        mine = [1]
+        before.get_broadcast_state(RULES).put("a", mine)
+        mine.append(2)
+        assert backend(*before.snapshot()).get_broadcast_state(RULES).get("a") == [1]
+
+    def test_the_read_only_view_follows_and_cannot_write(self) -> None:
+        state = backend().get_broadcast_state(MapStateDescriptor("m", str, int))
+        view = state.read_only()
+        state.put("a", 1)
+        assert view.get("a") == 1 and view.contains("a") and not view.is_empty()
+        for name in ("put", "put_all", "remove", "clear"):
+            assert not hasattr(view, name)
+        assert not isinstance(view, BroadcastState)
+
+
+def test_snapshots_are_ordered_by_name() -> None:
+    one = backend()
+    for name in ("b", "c", "a"):
+        one.get_list_state(ListStateDescriptor(name, int))
+    assert [snapshot.name for snapshot in one.snapshot()] == ["a", "b", "c"]
+
+
+def test_rescaling_through_bytes() -> None:
+    stored = []
+    for subtask in range(3):
+        one = numbers(*range(subtask * 10, subtask * 10 + 2))
+        one.get_union_list_state(ListStateDescriptor("all", str)).add(f"s{subtask}")
+        one.get_broadcast_state(RULES).put("a", [7])
+        stored.append(encode_operator_state(one.snapshot()))
+    new = [backend(*states) for states in redistribute([decode_operator_state(data) for data in stored], 2)]
+    assert [one.get_list_state(NUMBERS).get() for one in new] == [[0, 1, 10], [11, 20, 21]]
+    assert [one.get_union_list_state(ListStateDescriptor("all", str)).get() for one in new] == [["s0", "s1", "s2"]] * 2
+    assert [one.get_broadcast_state(RULES).get("a") for one in new] == [[7]] * 2
+
+
+def test_stored_form_has_a_version() -> None:
+    snapshot = (
+        ListStateSnapshot("s", DistributionMode.UNION, {"value": {"type": resolve(int).to_json()}}, (b"\x00\xff", b"")),
+    )
+    data = encode_operator_state(snapshot)
+    assert decode_operator_state(data) == snapshot
+    assert msgspec.msgpack.decode(data)["version"] == 1
+    with pytest.raises(RestoreError, match="stored in version 2"):
+        decode_operator_state(msgspec.msgpack.encode({"version": 2, "elsewhere": []}))
+    for damaged in (b"", data[:-1], b"\x01"):
+        with pytest.raises(RestoreError, match="cannot be read"):
+            decode_operator_state(damaged)
