@@ -16,6 +16,7 @@ from holdfast.checkpoint.completed_store import (
 )
 from holdfast.checkpoint.coordinator import CheckpointCoordinator
 from holdfast.checkpoint.job import JobFacts, JobOperator
+from holdfast.checkpoint.job_directory import JobDirectory
 from holdfast.checkpoint.policy import CheckpointPolicy
 from holdfast.checkpoint.storage import CheckpointStorage, FileCheckpointStorage, MemoryCheckpointStorage
 from holdfast.state.handles import (
@@ -129,7 +130,7 @@ class DictJob:
         return JobFacts(JOB_ID, "a job", KEY_HASH, (operator,))
 
     def restart(self, accept_repeated_output: bool = False) -> None:
-        self.attempt += 1
+        self.attempt = JobDirectory(str(self.root), JOB_ID).next_attempt() if self.root else self.attempt + 1
         restored = self.coordinator.select_for_restore(accept_repeated_output)
         self.coordinator.start_attempt(self.attempt, restored)
         self.epoch = restored.metadata.epoch if restored else 0
@@ -168,10 +169,11 @@ class DictJob:
         base = request.base_epoch_for(OPERATOR, subtask)
         state = self.state[subtask]
         if base is None:
-            kind, content = SnapshotKind.FULL, dict(state)
+            kind, keys = SnapshotKind.FULL, set(state)
         else:
+            kind = SnapshotKind.DELTA
             keys = {key for epoch, changed, key in self.changed if changed == subtask and epoch > base}
-            kind, content = SnapshotKind.DELTA, {key: state.get(key) for key in sorted(keys)}
+        content = {key: state.get(key) for key in sorted(keys)}
         data = json.dumps(content).encode()
         writer = self.storage.writer(request.checkpoint_id, request.attempt)
         stored = writer.write(f"{OPERATOR}-{subtask}", data, shared=True)
@@ -196,7 +198,9 @@ class DictJob:
         return result
 
     def paths(self) -> set[str]:
-        """All files of the job's directory."""
+        """All files of the job's directory but the record of its attempts."""
         assert self.root is not None
         job = self.root / JOB_ID
-        return {str(path.relative_to(job)) for path in job.rglob("*") if path.is_file()}
+        return {
+            str(path.relative_to(job)) for path in job.rglob("*") if path.is_file() and path.parent.name != "attempts"
+        }

@@ -4,13 +4,13 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.checkpoint.samples import keyed, keyed_file, metadata, record, snapshot
 
 from holdfast.checkpoint import metadata_format
 from holdfast.checkpoint.metadata_format import decode_metadata, encode_metadata
 from holdfast.errors import CorruptFileError, RestoreError
 from holdfast.state.handles import FileHandle
 from holdfast.storage.checksum import checksum
+from tests.checkpoint.samples import keyed, keyed_file, metadata, record, snapshot
 
 SAMPLE = metadata(
     7,

@@ -1,10 +1,9 @@
 from __future__ import annotations
 
-from tests.checkpoint.samples import handle, keyed, keyed_file, metadata, record, snapshot
-
 from holdfast.checkpoint.completed import CompletedCheckpoint
 from holdfast.checkpoint.pending import AcknowledgeResult, PendingCheckpoint
 from holdfast.state.handles import CheckpointRequest
+from tests.checkpoint.samples import handle, keyed, keyed_file, metadata, record, snapshot
 
 REQUEST = CheckpointRequest(checkpoint_id=5, checkpoint_type="CHECKPOINT", timestamp=0, attempt=1, epoch=9)
 

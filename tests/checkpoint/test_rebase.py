@@ -3,12 +3,12 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.checkpoint.samples import OPERATOR, keyed, keyed_file, metadata, record, snapshot
 
 from holdfast.checkpoint.job import JobOperator
 from holdfast.checkpoint.rebase import compose, full_image_due, full_images_due
 from holdfast.errors import CheckpointError
 from holdfast.state.handles import KeyedFile, SnapshotKind
+from tests.checkpoint.samples import OPERATOR, keyed, keyed_file, metadata, record, snapshot
 
 FULL = keyed_file("shared/1-1-full", 1000)
 

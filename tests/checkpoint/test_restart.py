@@ -6,23 +6,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.checkpoint.restart import (
-    ExponentialDelay,
-    ExponentialDelayRestart,
-    FailureRateRestart,
-    FixedDelayRestart,
-    NoRestart,
+from holdfast.checkpoint.restart import RestartStrategy, backoff, strategy_for
+from holdfast.errors import ConfigurationError
+from holdfast.types.settings import (
+    ExponentialDelaySettings,
+    FailureRateSettings,
+    FixedDelaySettings,
+    NoRestartSettings,
+    RestartSettings,
 )
 
 
 def test_none() -> None:
-    decision = NoRestart().on_failure(0)
+    decision = strategy_for(NoRestartSettings()).on_failure(0)
     assert (decision.restart, decision.delay_ms) == (False, 0)
     assert "disabled" in decision.reason
 
 
 def test_fixed_delay_restarts_as_often_as_it_says() -> None:
-    strategy = FixedDelayRestart(attempts=3, delay_ms=250)
+    strategy = strategy_for(FixedDelaySettings(attempts=3, delay_ms=250))
     decisions = [strategy.on_failure(now) for now in range(4)]
     assert [decision.restart for decision in decisions] == [True, True, True, False]
     assert {decision.delay_ms for decision in decisions[:3]} == {250}
@@ -30,27 +32,27 @@ def test_fixed_delay_restarts_as_often_as_it_says() -> None:
 
 
 def test_fixed_delay_defaults() -> None:
-    strategy = FixedDelayRestart()
+    strategy = strategy_for(FixedDelaySettings())
     assert strategy.on_failure(0).delay_ms == 1000
     assert not strategy.on_failure(0).restart
 
 
 class TestFailureRate:
     def test_too_many_in_one_interval(self) -> None:
-        strategy = FailureRateRestart(max_failures=2, interval_ms=100, delay_ms=7)
+        strategy = strategy_for(FailureRateSettings(max_failures=2, interval_ms=100, delay_ms=7))
         assert [strategy.on_failure(now).restart for now in (0, 50, 100)] == [True, True, False]
 
     def test_one_millisecond_more_is_enough(self) -> None:
-        strategy = FailureRateRestart(max_failures=2, interval_ms=100, delay_ms=7)
+        strategy = strategy_for(FailureRateSettings(max_failures=2, interval_ms=100, delay_ms=7))
         decisions = [strategy.on_failure(now) for now in (0, 50, 101, 151, 202)]
         assert all(decision.restart and decision.delay_ms == 7 for decision in decisions)
 
     def test_no_failure_allowed(self) -> None:
-        assert not FailureRateRestart(max_failures=0, interval_ms=100).on_failure(5).restart
+        assert not strategy_for(FailureRateSettings(max_failures=0, interval_ms=100)).on_failure(5).restart
 
     @given(st.integers(0, 5), st.integers(1, 100), st.lists(st.integers(0, 60), max_size=30))
     def test_agrees_with_counting(self, allowed: int, interval: int, gaps: list[int]) -> None:
-        strategy = FailureRateRestart(allowed, interval)
+        strategy = strategy_for(FailureRateSettings(allowed, interval))
         now, seen = 0, []
         for gap in gaps:
             now += gap
@@ -60,11 +62,10 @@ class TestFailureRate:
 
 
 class TestExponentialDelay:
-    def strategy(self, **changes: float) -> ExponentialDelayRestart:
-        defaults = {"initial_ms": 1000, "max_ms": 10_000, "multiplier": 2.0, "jitter": 0.0}
-        return ExponentialDelayRestart(ExponentialDelay(**{**defaults, **changes}), Random(3))  # type: ignore[arg-type]
+    def strategy(self, reset_threshold_ms: int = 3_600_000, attempts: int | None = None) -> RestartStrategy:
+        return strategy_for(ExponentialDelaySettings(1000, 10_000, 2.0, reset_threshold_ms, 0.0, attempts), Random(3))
 
-    def fail_after_each_restart(self, strategy: ExponentialDelayRestart, times: int) -> list[int]:
+    def fail_after_each_restart(self, strategy: RestartStrategy, times: int) -> list[int]:
         now, delays = 0, []
         for _ in range(times):
             decision = strategy.on_failure(now)
@@ -112,14 +113,19 @@ class TestExponentialDelay:
     def test_delays_stay_within_their_bounds(
         self, number: int, initial: int, more: int, multiplier: float, jitter: float, seed: int
     ) -> None:
-        parameters = ExponentialDelay(initial, initial + more, multiplier, jitter=jitter)
-        delay = parameters.delay(number, Random(seed).uniform)
+        settings = ExponentialDelaySettings(initial, initial + more, multiplier, jitter=jitter)
+        delay = backoff(settings, number, Random(seed))
         assert initial <= delay <= initial + more
         plain = min(initial * multiplier**number, initial + more)
         assert delay >= min(plain * (1 - jitter), initial + more) - 1
         assert delay <= plain * (1 + jitter) + 1 or delay == initial
 
-    @pytest.mark.parametrize("draw", [-0.1, 0.1])
-    def test_jitter(self, draw: float) -> None:
-        delay = ExponentialDelay(1000, 10_000, 2.0, jitter=0.1).delay(2, lambda low, high: draw)
-        assert delay == round(4000 * (1 + draw))
+    def test_jitter_spreads_the_delays_to_both_sides(self) -> None:
+        settings = ExponentialDelaySettings(1000, 10_000, 2.0, jitter=0.1)
+        delays = [backoff(settings, 2, Random(seed)) for seed in range(200)]
+        assert 3600 <= min(delays) < 3700 and 4300 < max(delays) <= 4400
+
+
+def test_an_unknown_kind_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match=r"restart-strategy\.type"):
+        strategy_for(RestartSettings())

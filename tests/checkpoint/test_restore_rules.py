@@ -1,11 +1,11 @@
 from __future__ import annotations
 
 import pytest
-from tests.checkpoint.samples import KEY_HASH, handle, keyed, keyed_file, metadata, record, snapshot
 
 from holdfast.checkpoint.job import JobOperator
 from holdfast.checkpoint.restore_rules import match_operators
 from holdfast.errors import RestoreError
+from tests.checkpoint.samples import KEY_HASH, handle, keyed, keyed_file, metadata, record, snapshot
 
 STATE = [snapshot(keyed=keyed(keyed_file()))]
 

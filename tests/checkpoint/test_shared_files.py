@@ -1,10 +1,10 @@
 from __future__ import annotations
 
 import pytest
-from tests.checkpoint.samples import handle, keyed, keyed_file, metadata, record, snapshot
 
 from holdfast.checkpoint.shared_files import FileOrigin, left_by_earlier_attempts, origin_of, referenced_files
 from holdfast.storage.filesystem import temporary_path
+from tests.checkpoint.samples import handle, keyed, keyed_file, metadata, record, snapshot
 
 
 def test_references_are_the_files_of_all_operators_and_not_what_is_inline() -> None:

@@ -78,12 +78,16 @@ class CheckpointCoordinator:
         self._attempt: int | None = None
         self._base: CompletedCheckpoint | None = None
         self._commits_begun_through = 0
+        self._recoverable = True
 
     # -- attempts
 
     def select_for_restore(self, accept_repeated_output: bool = False) -> CompletedCheckpoint | None:
         """The checkpoint that a new attempt restores; see ``recovery.select_for_restore``."""
-        return recovery.select_for_restore(self._storage, self._store, accept_repeated_output)
+        self._recoverable = False
+        selected = recovery.select_for_restore(self._storage, self._store, accept_repeated_output)
+        self._recoverable = True
+        return selected
 
     def start_attempt(
         self, attempt: int, restored: CompletedCheckpoint | None = None, job: JobFacts | None = None
@@ -241,16 +245,22 @@ class CheckpointCoordinator:
     # -- the end
 
     def shut_down(self, delete_checkpoints: bool) -> None:
-        """No more checkpoints; the retained ones go too if asked."""
+        """No more checkpoints; the retained ones go too if asked.
+
+        They stay where deleting them would take a way out from the user: before the first attempt of this driver, and
+        after a recovery that could not choose one.
+        """
         self._schedule.stop()
         for number in sorted(self._pending):
             self.abort(number, CheckpointFailureReason.CHECKPOINT_COORDINATOR_SHUTDOWN)
-        if not delete_checkpoints:
+        if not delete_checkpoints or self._attempt is None or not self._recoverable:
             return
-        for kept in self._store.all():
-            self._store.remove(kept.checkpoint_id)
-        self._base = None
-        self._cleaner.sweep(needed=(), running_attempt=self._running_attempt() + 1)
+        try:
+            for kept in self._store.all():
+                self._store.remove(kept.checkpoint_id)
+            self._cleaner.sweep(needed=(), running_attempt=self._attempt + 1)
+        except StorageError as error:
+            _log.warning("Checkpoints of the ended job could not be deleted: %s", error)
 
     # -- inside
 

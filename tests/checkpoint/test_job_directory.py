@@ -1,0 +1,125 @@
+from __future__ import annotations
+
+import json
+import logging
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from pyarrow import fs
+
+from holdfast.checkpoint.job_directory import JobDirectory
+from holdfast.errors import ConfigurationError, JobLockedError, StorageError
+from holdfast.storage.remote import ArrowStorage
+
+HOLDER = """
+import sys, time
+from holdfast.checkpoint.job_directory import JobDirectory
+directory = JobDirectory(sys.argv[1], "job")
+directory.lock()
+print("locked", flush=True)
+time.sleep(600)
+"""
+
+
+def start_holder(root: Path) -> subprocess.Popen[str]:
+    holder = subprocess.Popen(
+        [sys.executable, "-c", HOLDER, str(root)],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    assert holder.stdout is not None
+    assert holder.stdout.readline() == "locked\n"
+    return holder
+
+
+class TestLock:
+    def test_a_second_driver_is_told_who_the_first_is(self, tmp_path: Path) -> None:
+        holder = start_holder(tmp_path)
+        try:
+            with pytest.raises(
+                JobLockedError, match=rf"another driver runs job job in .*process {holder.pid} on .* since 20"
+            ):
+                JobDirectory(str(tmp_path), "job").lock()
+        finally:
+            holder.kill()
+            holder.wait()
+
+    def test_a_driver_that_was_killed_leaves_no_lock(self, tmp_path: Path) -> None:
+        holder = start_holder(tmp_path)
+        os.kill(holder.pid, signal.SIGKILL)
+        holder.wait()
+        with JobDirectory(str(tmp_path), "job"):
+            owner = json.loads((tmp_path / "job/lock").read_text())
+        assert owner["pid"] == os.getpid()
+
+    def test_one_process_excludes_itself(self, tmp_path: Path) -> None:
+        with JobDirectory(str(tmp_path), "job") as first:
+            first.lock()  # the owner may ask again
+            with pytest.raises(JobLockedError):
+                JobDirectory(str(tmp_path), "job").lock()
+            JobDirectory(str(tmp_path), "other").lock()
+        second = JobDirectory(str(tmp_path), "job")
+        second.lock()
+        second.unlock()
+        second.unlock()
+
+    @pytest.mark.parametrize("content", ["", "{", "[]", '{"pid": 1}'])
+    def test_a_strange_lock_file_still_locks(self, tmp_path: Path, content: str) -> None:
+        with JobDirectory(str(tmp_path), "job"):
+            (tmp_path / "job/lock").write_text(content)
+            with pytest.raises(JobLockedError, match="its process is unknown"):
+                JobDirectory(str(tmp_path), "job").lock()
+
+    def test_a_directory_that_cannot_be_used_names_the_setting(self, tmp_path: Path) -> None:
+        (tmp_path / "file").write_bytes(b"")
+        with pytest.raises(StorageError, match=r"file/job.*execution\.checkpointing\.dir"):
+            JobDirectory(str(tmp_path / "file"), "job").lock()
+
+    def test_where_nothing_locks_it_says_so(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        def connect(uri: str) -> ArrowStorage:
+            return ArrowStorage(uri, fs.LocalFileSystem(), str(tmp_path), atomic_rename=False)
+
+        monkeypatch.setattr(ArrowStorage, "connect", connect)
+        directory = JobDirectory("s3://bucket/checkpoints", "job")
+        with caplog.at_level(logging.WARNING):
+            directory.lock()
+        assert "Nothing keeps a second driver away from s3://bucket/checkpoints/job" in caplog.text
+        assert "ZooKeeper" in caplog.text
+        assert [directory.next_attempt(), directory.next_attempt()] == [1, 2]
+
+    @pytest.mark.parametrize("job_id", ["", "a/b", "..", ".hidden"])
+    def test_a_job_id_is_a_folder(self, tmp_path: Path, job_id: str) -> None:
+        with pytest.raises(ConfigurationError, match="name that can be a folder"):
+            JobDirectory(str(tmp_path), job_id)
+
+
+class TestAttempts:
+    def test_numbers_grow_over_drivers(self, tmp_path: Path) -> None:
+        assert [JobDirectory(str(tmp_path), "job").next_attempt() for _ in range(3)] == [1, 2, 3]
+
+    def test_numbers_grow_although_old_ones_are_forgotten(self, tmp_path: Path) -> None:
+        directory = JobDirectory(str(tmp_path), "job")
+        assert [directory.next_attempt() for _ in range(40)] == list(range(1, 41))
+        assert len(list((tmp_path / "job/attempts").iterdir())) < 20
+
+    def test_no_number_is_given_twice(self, tmp_path: Path) -> None:
+        numbers: list[int] = []
+
+        def take() -> None:
+            directory = JobDirectory(str(tmp_path), "job")
+            numbers.extend(directory.next_attempt() for _ in range(5))
+
+        threads = [threading.Thread(target=take) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert sorted(numbers) == list(range(1, 21))
