@@ -20,7 +20,8 @@ class Row(list[Any]):
     """A row with values by position (``row[0]``) and, if it has names, by name (``row["a"]``, ``row.a``).
 
     ``Row(a=1, b=2)`` has names, sorted as in PyFlink; ``Row(1, 2)`` has none; ``Row("a", "b")(1, 2)`` takes the names
-    from the first call. Values can be replaced by position or name, and attributes cannot be set.
+    from the first call. Values can be replaced by position or name, and attributes cannot be set. A row's kind is kept
+    by pickled types alone: rows that reach another task as a declared type are INSERT.
 
     It is a list so that a million of them are made at the speed of lists. Rows with names are instances of a subclass
     made once per tuple of names, which gives every name a property: a field named ``count`` is the field, and not the
