@@ -129,12 +129,15 @@ def migrate(old: Serializer, new: Serializer, data: bytes) -> bytes:
 
 
 def _encoder(type_info: TypeInformation, form: Form) -> Callable[[Any], bytes]:
-    pack, plain = form.pack, form.plain
+    pack, plain, plain_fields = form.pack, form.plain, form.plain_fields
     check = msgspec.msgpack.Decoder(form.stored_type).decode if form.ranged else None
 
     def encode(value: Any) -> bytes:
         try:
-            data = _encode(value if type(value) is plain else pack(value))
+            if type(value) is plain or (type(value) is tuple and tuple(map(type, value)) == plain_fields):
+                data = _encode(value)  # what most values are, without another call
+            else:
+                data = _encode(pack(value))
             if check is not None:
                 check(data)
         except (Mismatch, msgspec.ValidationError, OverflowError, UnicodeEncodeError) as error:

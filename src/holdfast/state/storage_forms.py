@@ -77,7 +77,8 @@ def _tuple(type_info: TupleTypeInfo) -> Form:
         pairs = zip(packs, value, strict=True)
         return tuple([None if part is None else pack_field(part) for pack_field, part in pairs])
 
-    return Form(_array_type(fields), pack, _unpack_fields(fields, tuple), ranged=_any_ranged(*fields))
+    unpack = _unpack_fields(fields, tuple)
+    return Form(_array_type(fields), pack, unpack, plain_fields=plain, ranged=_any_ranged(*fields))
 
 
 def _row(type_info: RowTypeInfo) -> Form:

@@ -29,14 +29,15 @@ class Mismatch(Exception):
 class Form:
     """``stored_type`` is what msgspec decodes to. ``unpack`` is None where stored values are the values themselves.
 
-    Values of the class ``plain`` are stored as they are; ``pack`` casts the others, or raises Mismatch. ``ranged``
-    forms hold integers, whose width is checked by decoding what was encoded.
+    Values of the class ``plain``, and tuples of ``plain_fields``, are stored as they are; ``pack`` casts the others, or
+    raises Mismatch. ``ranged`` forms hold integers, whose width is checked by decoding what was encoded.
     """
 
     stored_type: Any
     pack: Callable[[Any], Any]
     unpack: Callable[[Any], Any] | None = None
     plain: type | None = None
+    plain_fields: tuple[type | None, ...] | None = None
     ranged: bool = False
 
 
