@@ -1,7 +1,8 @@
 """Barrier alignment of one task: pure bookkeeping over the senders it listens to.
 
-In this engine a barrier closes its sender's epoch, so nothing follows it. The aligner does not rely on that: what comes behind a barrier is held back until
-the barriers of all senders are there (exactly once) or handed on at once (at least once), so that a source may place a barrier inside its slice.
+In this engine a barrier closes its sender's epoch, so nothing follows it. The aligner does not rely on that: what was sent behind a barrier is held
+back until the cut is taken (exactly once) or handed on at once (at least once), so that a source may place a barrier inside its slice. What was sent
+before a barrier may arrive after it, because a level sorts its envelopes: the barrier's count tells the two apart.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ class Aligner(Generic[Message]):
         self._links = {sender: _Link() for sender in senders}
         self._mode = mode
         self._held: list[Message] = []
+        self._cut_taken = False
 
     def accept(self, sender: int, sequence: int, message: Message) -> Message | None:
         """The message if it may be processed now, None when it is held back until the cut is complete."""
@@ -45,7 +47,8 @@ class Aligner(Generic[Message]):
                 "The epoch is not accepted; the job goes back to its last checkpoint."
             )
         link.seen.add(sequence)
-        if link.barrier is not None and self._mode is AlignmentMode.EXACTLY_ONCE:
+        behind = link.barrier is not None and sequence >= link.barrier.count
+        if behind and not self._cut_taken and self._mode is AlignmentMode.EXACTLY_ONCE:
             self._held.append(message)
             return None
         return message
@@ -57,6 +60,12 @@ class Aligner(Generic[Message]):
             raise IncompleteInputError(
                 f"Sender {sender} sent two barriers (nonces {link.barrier.nonce} and {barrier.nonce}): two executions of it were mixed."
             )
+        overtaken = [sequence for sequence in link.seen if sequence >= barrier.count]
+        if overtaken and self._mode is AlignmentMode.EXACTLY_ONCE:
+            raise IncompleteInputError(
+                f"Message {min(overtaken)} of sender {sender} arrived before the barrier that it was sent behind (of {barrier.count} messages): "
+                "it may be processed already, so no exact cut can be taken."
+            )
         link.barrier = barrier
         return self.complete
 
@@ -65,7 +74,11 @@ class Aligner(Generic[Message]):
         return all(link.barrier is not None for link in self._links.values())
 
     def release(self) -> list[Message]:
-        """What was held back behind barriers, once the cut is taken."""
+        """The cut is taken: what was held back behind barriers, and from now on nothing is."""
+        if not self.complete:
+            waiting = [sender for sender, link in self._links.items() if link.barrier is None]
+            raise IncompleteInputError(f"The cut is not complete: the barriers of senders {waiting} are missing.")
+        self._cut_taken = True
         held, self._held = self._held, []
         return held
 
