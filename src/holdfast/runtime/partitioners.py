@@ -156,11 +156,14 @@ class _ByColumns(BoundPartitioner):
 
     def route(self, batch: Batch, columns: pa.RecordBatch) -> Route:
         arrays = [columns.column(name) for name in self._columns]
-        for name, array in zip(self._columns, arrays, strict=True):
-            if array.null_count:
-                row = batch.values[int(np.flatnonzero(array.is_null().to_numpy(zero_copy_only=False))[0])]
-                raise NullKeyError(f"{self._where}: the key column '{name}' is null in row {row!r}. Filter such rows out or give them a key.")
-        hashes = self._codec.hash_array(arrays[0] if len(arrays) == 1 else arrays)
+        single = arrays[0] if len(arrays) == 1 else None
+        if single is not None and single.null_count:
+            row = batch.values[int(np.flatnonzero(single.is_null().to_numpy(zero_copy_only=False))[0])]
+            raise NullKeyError(
+                f"{self._where}: the key column '{self._columns[0]}' is null in row {row!r}. Filter such rows out or give them a key."
+            )
+        # A composite key may have fields that are null: it is a key all the same.
+        hashes = self._codec.hash_array(arrays if single is None else single)
         return Route(self._targets.of(hashes), keys=KeyColumn(COLUMNS))
 
 
