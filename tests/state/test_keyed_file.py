@@ -8,13 +8,13 @@ import pytest
 import xxhash
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.state.snapshot_memory import MemoryFiles
 
 from holdfast.errors import CorruptFileError
 from holdfast.state import keyed_file
 from holdfast.state.handles import FileHandle
 from holdfast.state.keyed_file import EncodedPart, KeyedFileReader, encode_parts
 from holdfast.state.keygroups import KeyGroupRange
-from tests.state.snapshot_memory import MemoryFiles
 
 ALL = KeyGroupRange(0, 127)
 
@@ -31,6 +31,12 @@ def read_all(part: EncodedPart, key_groups: KeyGroupRange = ALL) -> list:
 
 def entry(group: int, number: int, value: bytes | None = b"v") -> tuple[bytes, bytes | None]:
     return struct.pack(">HHQ", group, 1, number), value
+
+
+def random_entries(groups: int) -> list:
+    """1,000 entries per key group that do not compress to nothing."""
+    digest = xxhash.xxh3_128_digest
+    return [entry(group, number, digest(b"%d" % number) * 4) for group in range(groups) for number in range(1000)]
 
 
 _entries = st.dictionaries(
@@ -77,7 +83,7 @@ def test_small_key_groups_are_not_split(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_only_blocks_of_the_asked_key_groups_are_read() -> None:
-    entries = [entry(group, number, xxhash.xxh3_128_digest(b"%d" % number) * 4) for group in range(100) for number in range(1000)]
+    entries = random_entries(groups=100)
     [part] = encode_parts(entries, [], ALL)
     handle, files = stored(part)
     reader = KeyedFileReader(handle, files)
@@ -88,7 +94,7 @@ def test_only_blocks_of_the_asked_key_groups_are_read() -> None:
 
 
 def test_neighbouring_blocks_are_read_together() -> None:
-    entries = [entry(group, number, xxhash.xxh3_128_digest(b"%d" % number) * 4) for group in range(50) for number in range(1000)]
+    entries = random_entries(groups=50)
     [part] = encode_parts(entries, [], ALL)
     handle, files = stored(part)
     assert len(list(KeyedFileReader(handle, files).batches(ALL))) > 30

@@ -155,13 +155,14 @@ class KeyedFileReader:
 
     def batches(self, key_groups: KeyGroupRange) -> Iterator[list[Entry]]:
         """The entries of these key groups, in key order."""
-        wanted = [one for one in self._index if one.first_group <= key_groups.end and key_groups.start <= one.last_group]
+        start, end = key_groups.start, key_groups.end
+        wanted = [one for one in self._index if one.first_group <= end and start <= one.last_group]
         for run in _runs(wanted):
-            start = run[0].offset
-            data = self._read(start, run[-1].offset + run[-1].length - start)
+            origin = run[0].offset
+            data = self._read(origin, run[-1].offset + run[-1].length - origin)
             for block in run:
-                entries = self._decode(block, data[block.offset - start : block.offset - start + block.length])
-                if block.first_group < key_groups.start or block.last_group > key_groups.end:
+                entries = self._decode(block, data[block.offset - origin : block.offset - origin + block.length])
+                if block.first_group < start or block.last_group > end:
                     entries = [entry for entry in entries if read_group(entry[0]) in key_groups]
                 yield entries
 

@@ -44,11 +44,14 @@ def read_group(stored: bytes) -> int:
     return (stored[0] << 8) | stored[1]
 
 
+_SHORT = tuple(bytes((size,)) for size in range(0x80))
+
+
 def sized(data: bytes) -> bytes:
     """``data`` behind its length as a varint."""
     size = len(data)
     if size < 0x80:
-        return bytes((size,)) + data
+        return _SHORT[size] + data
     prefix = bytearray()
     while size >= 0x80:
         prefix.append(size & 0x7F | 0x80)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 from weakref import ref
@@ -32,7 +33,6 @@ from holdfast.state.store import ChangedKeys, LocalStore, Stamp
 _STAMP = b"stamp"
 #: Rows that a scan reads at a time; between two reads the store may be written behind them.
 _SCAN_ROWS = 512
-_ABSENT = object()
 
 
 class LmdbStore(LocalStore):
@@ -148,14 +148,15 @@ class LmdbStore(LocalStore):
 
     def write(self, entries: Sequence[tuple[bytes, bytes | None]]) -> None:
         before, seen = self._before, self._seen
-        fresh = [key for key, _ in entries if key not in before]
-        previous = self._read([key for key in fresh if key not in seen])
-        if len(previous) < len(fresh):
-            previous.update((key, seen[key]) for key in fresh if key in seen)
-        changes = [entry for entry in entries if previous.get(entry[0], _ABSENT) != entry[1]]
+        unread = [key for key, _ in entries if key not in seen and key not in before]
+        if unread:
+            seen.update(self._read(unread))
+        changes = [entry for entry in entries if entry[0] in before or seen[entry[0]] != entry[1]]
         with self._explained():
             self._apply(changes)
-        before.update((key, previous[key]) for key, _ in changes if key in previous)
+        if before:
+            changes = [entry for entry in changes if entry[0] not in before]
+        before.update([(key, seen[key]) for key, _ in changes])
         seen.clear()
 
     def delete_range(self, start: bytes, end: bytes) -> None:
@@ -286,7 +287,7 @@ class LmdbStore(LocalStore):
 
     def _apply(self, entries: Sequence[tuple[bytes, bytes | None]]) -> None:
         """Put and delete without a record."""
-        ordered = sorted(entries)
+        ordered = sorted(entries, key=itemgetter(0))
         puts: list[Any] = [entry for entry in ordered if entry[1] is not None]
         if long_keys.has_long([key for key, _ in ordered]):
             puts = [long_keys.pack(key, value) for key, value in puts]

@@ -1,0 +1,76 @@
+"""Values inside the caches of states: live where nobody can change them in place, encoded otherwise.
+
+So that a value changed without an update is neither stored nor seen again, whatever the backend. A value is checked
+against its type, and cast, when it is encoded: at once if it is kept encoded, else when it is written to the store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from holdfast.state.serializers import Serializer
+from holdfast.state.storage_forms import form_of
+from holdfast.types.typeinfo import BasicTypeInfo, PickledBytesTypeInfo, TupleTypeInfo, TypeInformation
+
+
+class Encoded:
+    """A value that could be changed in place, as bytes."""
+
+    __slots__ = ("data",)
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+
+
+class Cells:
+    """Makes cells of values and values of cells, for one serializer.
+
+    A value whose class is ``plain`` is its own cell: it cannot be changed in place, or it is not of the type and
+    never gets stored. Hot paths check that themselves and call ``admit`` for all others.
+    """
+
+    def __init__(self, serializer: Serializer) -> None:
+        self.serializer = serializer
+        self.encode = serializer.encode
+        self.decode = serializer.decode
+        self._pickled = isinstance(serializer.type_info, PickledBytesTypeInfo)
+        self.plain = _plain_class(serializer.type_info)
+        #: The cell of stored bytes.
+        self.revive: Callable[[bytes], Any] = self.decode if serializer.immutable else self._revive
+
+    def admit(self, value: Any) -> Any:
+        """The cell of a value; StateTypeError when it is not of the type."""
+        if value.__class__ is self.plain or (self._pickled and self.serializer.is_immutable(value)):
+            return value
+        data = self.encode(value)
+        return self.decode(data) if self.serializer.immutable else Encoded(data)
+
+    def _revive(self, data: bytes) -> Any:
+        if self._pickled:
+            value = self.decode(data)
+            if self.serializer.is_immutable(value):
+                return value
+        return Encoded(data)
+
+    def open(self, cell: Any) -> Any:
+        """The value of a cell; a new object each time unless it is immutable."""
+        return self.decode(cell.data) if cell.__class__ is Encoded else cell
+
+    def pack(self, cells: Sequence[Any]) -> list[bytes]:
+        """The bytes of cells."""
+        if self.serializer.immutable:
+            return self.serializer.encode_many(cells)
+        encode = self.encode
+        return [cell.data if cell.__class__ is Encoded else encode(cell) for cell in cells]
+
+
+def _plain_class(type_info: TypeInformation) -> type | None:
+    """The class of values that stay as they are; None where a type has none."""
+    if isinstance(type_info, BasicTypeInfo):
+        return form_of(type_info).plain
+    if isinstance(type_info, TupleTypeInfo):
+        fields = [_plain_class(field) for field in type_info.field_types]
+        # A bytes field takes a bytearray too, which can be changed inside of its tuple.
+        return None if None in fields or bytes in fields else tuple
+    return None

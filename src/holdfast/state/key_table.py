@@ -1,0 +1,109 @@
+"""The current key, and what is derived from keys: key group and stored form, computed once per key and epoch."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any, cast
+
+import numpy as np
+
+from holdfast.errors import StateAccessError, StateError
+from holdfast.state.keygroups import KeyGroupRange
+from holdfast.state.keys import KeyCodec
+from holdfast.state.layout import group_bytes, sized
+
+
+class _NoKey:
+    """The identity while no key is set."""
+
+    def __repr__(self) -> str:
+        return "no key"
+
+
+NO_KEY = _NoKey()
+
+#: Key group and sized key, as stored keys begin and go on.
+KeyParts = tuple[bytes, bytes]
+
+
+class KeyContext:
+    """The key of the row at hand. Operators set both slots per row, and nothing else.
+
+    ``identity`` is ``KeyCodec.identity(key)``: what caches are keyed by.
+    """
+
+    __slots__ = ("identity", "key")
+
+    def __init__(self) -> None:
+        self.key: Any = None
+        self.identity: Hashable = NO_KEY
+
+    def clear(self) -> None:
+        """No key: state must not be used."""
+        self.key = None
+        self.identity = NO_KEY
+
+
+class KeyTable:
+    """Stored forms of the keys that were used since ``clear``."""
+
+    def __init__(self, codec: KeyCodec, key_groups: KeyGroupRange, max_parallelism: int, operator_name: str) -> None:
+        self.codec = codec
+        self.key_groups = key_groups
+        self._max_parallelism = max_parallelism
+        self._operator_name = operator_name
+        self._parts: dict[Hashable, KeyParts] = {}
+
+    def __len__(self) -> int:
+        return len(self._parts)
+
+    def parts(self, identity: Hashable, key: Any) -> KeyParts:
+        """The parts of a key; StateAccessError when none is set, StateError when it is another subtask's."""
+        found = self._parts.get(identity)
+        if found is None:
+            if identity is NO_KEY:
+                raise StateAccessError(
+                    f"Keyed state of operator '{self._operator_name}' was used without a current key. It exists only "
+                    f"inside the functions that process a row or a timer, not in open() or close()."
+                )
+            group = self.codec.hash(key) % self._max_parallelism
+            if group not in self.key_groups:
+                raise self._not_mine(key, group)
+            found = self._parts[identity] = (group_bytes(group), sized(self.codec.encode(key)))
+        return found
+
+    def parts_of(self, key: Any) -> KeyParts:
+        """The parts of a key that is not the current one."""
+        return self.parts(key if self.codec.trivial_identity else self.codec.identity(key), key)
+
+    def many(self, keys: dict[Hashable, Any]) -> list[KeyParts]:
+        """The parts of keys by identity, in their order."""
+        found = list(map(self._parts.get, keys))
+        if None in found:
+            return [self.parts(identity, key) for identity, key in keys.items()]
+        return cast(list[KeyParts], found)
+
+    def learn(self, keys_by_identity: dict[Hashable, Any]) -> None:
+        """Compute the parts of many keys at once, where they are not known."""
+        known = self._parts
+        unknown = {identity: key for identity, key in keys_by_identity.items() if identity not in known}
+        if not unknown:
+            return
+        keys = list(unknown.values())
+        groups = self.codec.hash_many(keys) % self._max_parallelism
+        outside = np.flatnonzero((groups < self.key_groups.start) | (groups > self.key_groups.end))
+        if len(outside):
+            raise self._not_mine(keys[outside[0]], int(groups[outside[0]]))
+        heads = map(group_bytes, groups.tolist())
+        sized_keys = map(sized, map(self.codec.encode, keys))
+        self._parts.update(zip(unknown, zip(heads, sized_keys, strict=True), strict=True))
+
+    def clear(self) -> None:
+        self._parts.clear()
+
+    def _not_mine(self, key: Any, group: int) -> StateError:
+        return StateError(
+            f"The key {key!r:.100} of operator '{self._operator_name}' is in key group {group}, but this subtask owns "
+            f"{self.key_groups.start} to {self.key_groups.end}. The row was sent to the wrong subtask: a key selector "
+            f"must give the same key for the same row every time."
+        )

@@ -1,0 +1,141 @@
+"""List state: chunks of elements under one head, numbered in the order in which they were written."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from typing import Any
+
+import msgspec
+
+from holdfast.errors import StateTypeError
+from holdfast.state.cells import Cells
+from holdfast.state.handles import StateMeta
+from holdfast.state.keyed_state import MergingNamespaces, Pending, StateAccess
+from holdfast.state.keys import KeyCodec
+from holdfast.state.layout import number_bytes, prefix_end, read_number
+from holdfast.state.states import ListState
+
+#: Lists up to this length are kept in the cache once they were read.
+_CACHED_ELEMENTS = 256
+_FIRST_CHUNK = 0
+
+pack_chunk = msgspec.msgpack.Encoder().encode
+unpack_chunk = msgspec.msgpack.Decoder(list[bytes]).decode
+
+
+class _CachedList:
+    """``added``: cells that are not yet written. ``stored``: the cells that are, where they are known.
+
+    ``replaced``: what is stored is to be deleted first. ``next_chunk``: the number of the next chunk, where it is
+    known.
+    """
+
+    __slots__ = ("added", "next_chunk", "replaced", "stored")
+
+    def __init__(self) -> None:
+        self.added: list[Any] = []
+        self.stored: list[Any] | None = None
+        self.replaced = False
+        self.next_chunk: int | None = None
+
+
+class KeyedListState(MergingNamespaces, ListState[Any]):
+    """See ListState. A flush writes one new chunk per list, with what was added since the last one."""
+
+    def __init__(self, access: StateAccess, meta: StateMeta, namespaces: KeyCodec | None, cells: Cells) -> None:
+        super().__init__(access, meta, namespaces)
+        self._cells = cells
+
+    def get(self) -> list[Any]:
+        open_cell = self._cells.open
+        return [open_cell(cell) for cell in self._elements()]
+
+    def add(self, value: Any) -> None:
+        cell = self._admit(value)
+        self._changing().added.append(cell)
+
+    def add_all(self, values: Iterable[Any]) -> None:
+        cells = list(map(self._admit, values))
+        if cells:
+            self._changing().added += cells
+
+    def update(self, values: Iterable[Any]) -> None:
+        self._replace(list(map(self._admit, values)))
+
+    def clear(self) -> None:
+        self._replace([])
+
+    def collect(self, pending: Pending) -> None:
+        for space in self._dirty_spaces():
+            for identity, key in space.dirty.items():
+                head = self._head(space, identity, key)
+                self._collect_list(head, space.live[identity], pending)
+
+    def _collect_list(self, head: bytes, cached: _CachedList, pending: Pending) -> None:
+        if cached.replaced:
+            pending.ranges.append((head, prefix_end(head)))
+            cached.next_chunk = _FIRST_CHUNK
+            cached.stored = []
+            cached.replaced = False
+        if not cached.added:
+            return
+        if cached.next_chunk is None:
+            last = self._store.last_key(head, prefix_end(head))
+            cached.next_chunk = _FIRST_CHUNK if last is None else read_number(last[len(head) :]) + 1
+        pending.writes.append((head + number_bytes(cached.next_chunk), pack_chunk(self._cells.pack(cached.added))))
+        cached.next_chunk += 1
+        self._remember(cached, None if cached.stored is None else cached.stored + cached.added)
+        cached.added = []
+
+    def _weigh(self, cell: Any) -> int:
+        return 1 + len(cell.stored or ())
+
+    def _admit(self, value: Any) -> Any:
+        if value is None:
+            raise StateTypeError(f"None cannot be an element of the list state '{self.name}'; leave it out.")
+        return self._cells.admit(value)
+
+    def _cached(self, identity: Hashable) -> _CachedList:
+        cached: _CachedList | None = self._live.get(identity)
+        if cached is None:
+            self._current_head()
+            self._access.make_room()
+            cached = self._live[identity] = _CachedList()
+        return cached
+
+    def _changing(self) -> _CachedList:
+        identity = self._context.identity
+        cached = self._cached(identity)
+        self._dirty[identity] = self._context.key
+        return cached
+
+    def _replace(self, cells: list[Any]) -> None:
+        cached = self._changing()
+        cached.added = cells
+        cached.replaced = True
+
+    def _elements(self) -> list[Any]:
+        cached = self._cached(self._context.identity)
+        if cached.replaced:
+            return cached.added
+        stored = cached.stored
+        if stored is None:
+            head = self._current_head()
+            revive = self._cells.revive
+            chunks = (unpack_chunk(data) for _, data in self._store.scan(head, prefix_end(head)))
+            stored = [revive(data) for chunk in chunks for data in chunk]
+            self._access.room -= len(stored)
+            self._remember(cached, stored)
+        return stored + cached.added
+
+    def _remember(self, cached: _CachedList, stored: list[Any] | None) -> None:
+        cached.stored = stored if stored is not None and len(stored) <= _CACHED_ELEMENTS else None
+
+    def _take(self) -> list[Any]:
+        cells = list(self._elements())
+        if cells:
+            self.clear()
+        return cells
+
+    def _absorb(self, parts: list[Any]) -> None:
+        self._changing().added += parts

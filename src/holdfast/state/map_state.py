@@ -1,0 +1,183 @@
+"""Map state: one stored entry per map key, under the head of its key."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from typing import Any
+
+from holdfast.errors import StateTypeError
+from holdfast.state.cells import Cells
+from holdfast.state.handles import StateMeta
+from holdfast.state.keyed_state import KeyedState, Pending, Space, StateAccess
+from holdfast.state.keys import KeyCodec
+from holdfast.state.layout import prefix_end
+from holdfast.state.states import MapState
+
+#: Maps up to this size are kept whole in the cache once they were read to the end.
+_CACHED_ENTRIES = 256
+#: In a cell's place: the entry does not exist.
+_ABSENT = object()
+#: The stored form of a None; no serializer gives empty bytes.
+_NONE = b""
+
+
+class _CachedMap:
+    """Entries by identity of their map keys: (map key, cell), the ``dirty`` ones not yet written.
+
+    ``complete``: entries that are not here do not exist. ``cleared``: what is stored is to be deleted first.
+    """
+
+    __slots__ = ("cleared", "complete", "dirty", "entries")
+
+    def __init__(self) -> None:
+        self.entries: dict[Hashable, tuple[Any, Any]] = {}
+        self.dirty: set[Hashable] = set()
+        self.cleared = False
+        self.complete = False
+
+
+class KeyedMapState(KeyedState, MapState[Any, Any]):
+    """See MapState."""
+
+    def __init__(
+        self, access: StateAccess, meta: StateMeta, namespaces: KeyCodec | None, map_keys: KeyCodec, cells: Cells
+    ) -> None:
+        super().__init__(access, meta, namespaces)
+        self._map_keys = map_keys
+        self._trivial = map_keys.trivial_identity
+        self._cells = cells
+
+    def get(self, key: Any) -> Any:
+        cell = self._cell(key)
+        return None if cell is _ABSENT else self._cells.open(cell)
+
+    def put(self, key: Any, value: Any) -> None:
+        self._set(key, None if value is None else self._cells.admit(value))
+
+    def put_all(self, dict_value: dict[Any, Any]) -> None:
+        for key, value in dict_value.items():
+            self.put(key, value)
+
+    def remove(self, key: Any) -> None:
+        self._set(key, _ABSENT)
+
+    def contains(self, key: Any) -> bool:
+        return self._cell(key) is not _ABSENT
+
+    def items(self) -> Iterator[tuple[Any, Any]]:
+        """Entries as they are when the iteration comes to them. Changing entries meanwhile is allowed."""
+        open_cell = self._cells.open
+        return ((key, open_cell(cell)) for key, cell in self._entries())
+
+    def keys(self) -> Iterator[Any]:
+        return (key for key, _ in self._entries())
+
+    def is_empty(self) -> bool:
+        return next(self._entries(), None) is None
+
+    def clear(self) -> None:
+        cached = self._cached()
+        cached.entries = {}
+        cached.dirty = set()
+        cached.cleared = cached.complete = True
+        self._dirty[self._context.identity] = self._context.key
+
+    def collect(self, pending: Pending) -> None:
+        for space in self._dirty_spaces():
+            for identity, key in space.dirty.items():
+                self._collect_map(space, self._head(space, identity, key), space.live[identity], pending)
+
+    def _collect_map(self, space: Space, head: bytes, cached: _CachedMap, pending: Pending) -> None:
+        if cached.cleared:
+            pending.ranges.append((head, prefix_end(head)))
+            cached.cleared = False
+        encode_key = self._map_keys.encode
+        for identity in cached.dirty:
+            key, cell = cached.entries[identity]
+            stored = head + encode_key(key)
+            if cell is _ABSENT:
+                pending.writes.append((stored, None))
+                del cached.entries[identity]
+                # What is not in the cache may be anything, unless the whole map is.
+                if not cached.complete:
+                    cached.entries[identity] = (key, _ABSENT)
+            else:
+                pending.writes.append((stored, _NONE if cell is None else self._cells.pack([cell])[0]))
+        cached.dirty.clear()
+
+    def _weigh(self, cell: Any) -> int:
+        return 1 + len(cell.entries)
+
+    def _identity(self, key: Any) -> Hashable:
+        if key is None:
+            raise StateTypeError(f"None cannot be a key of the map state '{self.name}'.")
+        identity: Hashable = key if self._trivial else self._map_keys.identity(key)
+        return identity
+
+    def _cached(self) -> _CachedMap:
+        cached: _CachedMap | None = self._live.get(self._context.identity)
+        if cached is None:
+            self._current_head()
+            self._access.make_room()
+            cached = self._live[self._context.identity] = _CachedMap()
+        return cached
+
+    def _cell(self, key: Any) -> Any:
+        identity = self._identity(key)
+        cached = self._cached()
+        found = cached.entries.get(identity)
+        if found is not None:
+            return found[1]
+        if cached.complete:
+            return _ABSENT
+        cell = self._revive(self._store.get(self._current_head() + self._map_keys.encode(key)))
+        self._access.make_room()
+        self._cached().entries[identity] = (self._normal(key), cell)
+        return cell
+
+    def _set(self, key: Any, cell: Any) -> None:
+        identity = self._identity(key)
+        cached = self._cached()
+        known = cached.entries.get(identity)
+        if known is None:
+            self._access.make_room()
+            cached = self._cached()
+        cached.entries[identity] = (self._normal(key) if known is None else known[0], cell)
+        cached.dirty.add(identity)
+        self._dirty[self._context.identity] = self._context.key
+
+    def _normal(self, key: Any) -> Any:
+        return key if self._trivial else self._map_keys.normalise(key)
+
+    def _revive(self, data: bytes | None) -> Any:
+        if data is None:
+            return _ABSENT
+        return None if data == _NONE else self._cells.revive(data)
+
+    def _entries(self) -> Iterator[tuple[Any, Any]]:
+        """Map keys and cells: the stored ones in the order of their encoded keys, then those that are only cached."""
+        cached = self._cached()
+        if cached.complete:
+            return iter([entry for entry in cached.entries.values() if entry[1] is not _ABSENT])
+        return self._merged(cached, self._current_head())
+
+    def _merged(self, cached: _CachedMap, head: bytes) -> Iterator[tuple[Any, Any]]:
+        overrides = dict(cached.entries)
+        read: list[tuple[Hashable, tuple[Any, Any]]] = []
+        for stored, data in self._store.scan(head, prefix_end(head)):
+            key = self._map_keys.decode(stored[len(head) :])
+            identity = self._identity(key)
+            entry = overrides.pop(identity, None) or (key, self._revive(data))
+            if len(read) <= _CACHED_ENTRIES:
+                read.append((identity, entry))
+            if entry[1] is not _ABSENT:
+                yield entry
+        self._complete(cached, read)
+        yield from [entry for entry in overrides.values() if entry[1] is not _ABSENT]
+
+    def _complete(self, cached: _CachedMap, read: list[tuple[Hashable, tuple[Any, Any]]]) -> None:
+        """All stored entries were read: keep them if they are few. Newer entries of the cache stay as they are."""
+        if len(read) <= _CACHED_ENTRIES and not cached.complete:
+            self._access.room -= len(read)
+            cached.entries = {**dict(read), **cached.entries}
+            cached.complete = True

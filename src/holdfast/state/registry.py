@@ -1,0 +1,101 @@
+"""The states of one operator by name: their ids in stored keys, their kinds and their serializers' snapshots.
+
+The registry of a subtask is an entry of its local store, so whoever opens the store knows what is in it. A state
+that was restored and is not asked for stays registered: its entries stay in the store and in every snapshot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from holdfast.errors import RestoreError, StateError
+from holdfast.state.handles import KeyedSnapshot, StateMeta
+from holdfast.state.layout import FIRST_RESERVED_ID
+
+TIMERS = "timers"
+
+
+class _Record(msgspec.Struct, array_like=True, frozen=True):
+    version: int
+    key_serializer: dict[str, Any]
+    states: tuple[StateMeta, ...]
+
+
+_VERSION = 1
+_decoder = msgspec.msgpack.Decoder(_Record)
+
+
+class StateRegistry:
+    """Changes with registrations; ``encode`` gives what the store keeps."""
+
+    def __init__(self, key_serializer: dict[str, Any], states: Iterable[StateMeta] = ()) -> None:
+        self.key_serializer = key_serializer
+        self._states = {meta.name: meta for meta in states}
+
+    @classmethod
+    def decode(cls, data: bytes) -> StateRegistry:
+        record = _decoder.decode(data)
+        if record.version != _VERSION:
+            raise StateError(f"The store's registry of states has format {record.version}, expected {_VERSION}.")
+        return cls(record.key_serializer, record.states)
+
+    def encode(self) -> bytes:
+        return msgspec.msgpack.encode(_Record(_VERSION, self.key_serializer, self.states()))
+
+    def states(self) -> tuple[StateMeta, ...]:
+        """All states, in the order of their ids."""
+        return tuple(sorted(self._states.values(), key=lambda meta: meta.state_id))
+
+    def get(self, name: str) -> StateMeta | None:
+        return self._states.get(name)
+
+    def put(self, meta: StateMeta) -> None:
+        self._states[meta.name] = meta
+
+    def next_id(self) -> int:
+        """An id that no state has had."""
+        found = max((meta.state_id for meta in self._states.values()), default=-1) + 1
+        if found >= FIRST_RESERVED_ID:
+            raise StateError(f"An operator cannot have more than {FIRST_RESERVED_ID} states.")
+        return found
+
+
+def merge(snapshots: Iterable[KeyedSnapshot]) -> tuple[StateRegistry, list[dict[int, int]]]:
+    """One registry for snapshots of several subtasks, and for each of them its ids that change.
+
+    Subtasks may have registered their states in different orders; the first one's ids win.
+    """
+    registry: StateRegistry | None = None
+    changes: list[dict[int, int]] = []
+    for snapshot in snapshots:
+        if registry is None:
+            registry = StateRegistry(snapshot.key_serializer)
+        elif registry.key_serializer != snapshot.key_serializer:
+            raise RestoreError(
+                f"The snapshots of two subtasks of one operator disagree on the type of its keys: "
+                f"{registry.key_serializer} and {snapshot.key_serializer}."
+            )
+        changes.append({})
+        for meta in snapshot.states:
+            known = _agreed(registry, meta)
+            if known.state_id != meta.state_id:
+                changes[-1][meta.state_id] = known.state_id
+    return registry or StateRegistry({}), changes
+
+
+def _agreed(registry: StateRegistry, meta: StateMeta) -> StateMeta:
+    """The registered state of ``meta``'s name, registered now if it is new."""
+    known = registry.get(meta.name)
+    if known is None:
+        taken = {one.state_id for one in registry.states()}
+        known = msgspec.structs.replace(meta, state_id=registry.next_id()) if meta.state_id in taken else meta
+        registry.put(known)
+    elif (known.kind, known.serializers) != (meta.kind, meta.serializers):
+        raise RestoreError(
+            f"The snapshots of two subtasks of one operator disagree on the state '{meta.name}': "
+            f"{known.kind} {known.serializers} and {meta.kind} {meta.serializers}."
+        )
+    return known

@@ -1,0 +1,170 @@
+"""Timers per key: kept in keyed state, fired in time order over all key groups.
+
+A timer is stored twice: as an entry of its key group (``head | time``, in snapshots like any state) and in a local
+index ordered by time (``LOCAL_PREFIX | id | time | key group | sized key | sized namespace``), which a restore
+builds anew. The next due timer is the first entry of the index; the others are not read.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from enum import Enum
+from heapq import heappop, heappush
+from itertools import islice
+from typing import Any, NamedTuple
+
+from holdfast.errors import StateAccessError
+from holdfast.state.handles import StateMeta
+from holdfast.state.keyed_state import VOID, Pending, StateAccess, namespace_bytes, read_namespace
+from holdfast.state.keys import KeyCodec
+from holdfast.state.layout import HEAD_LENGTH, id_bytes, prefix_end, read_sized, read_time, time_bytes
+from holdfast.state.store import LOCAL_PREFIX
+
+_TIME = slice(HEAD_LENGTH, HEAD_LENGTH + 8)
+_GROUP = slice(HEAD_LENGTH + 8, HEAD_LENGTH + 10)
+_KEY_AT = HEAD_LENGTH + 10
+#: Index entries that are read at a time.
+_READ_AHEAD = 256
+
+
+class TimeDomain(Enum):
+    """The clock of a timer."""
+
+    EVENT_TIME = 0
+    PROCESSING_TIME = 1
+
+
+class Timer(NamedTuple):
+    """A timer that fires; (timestamp, key, namespace) is its identity within its queue."""
+
+    timestamp: int
+    key: Any
+    namespace: Any
+
+
+def index_entry(stored: bytes) -> bytes:
+    """The index entry of a timer's state entry."""
+    at = len(stored) - 8
+    return LOCAL_PREFIX + stored[2:HEAD_LENGTH] + stored[at:] + stored[:2] + stored[HEAD_LENGTH:at]
+
+
+def state_entry(index: bytes) -> bytes:
+    """The inverse of ``index_entry``."""
+    return index[_GROUP] + index[2:HEAD_LENGTH] + index[_KEY_AT:] + index[_TIME]
+
+
+class TimerQueue:
+    """The timers of one name and domain. Changes of an epoch stay in memory until a flush."""
+
+    def __init__(self, access: StateAccess, meta: StateMeta, namespaces: KeyCodec | None) -> None:
+        self.name = meta.name
+        self._access = access
+        self._namespaces = namespaces
+        self._start = LOCAL_PREFIX + id_bytes(meta.state_id)
+        self._end = prefix_end(self._start)
+        #: Index entries that are not stored yet, with key and namespace; ``_order`` is a heap of them.
+        self._added: dict[bytes, tuple[Any, Any]] = {}
+        self._order: list[bytes] = []
+        #: Index entries that may be stored and no longer count.
+        self._removed: set[bytes] = set()
+        self._rewind()
+
+    def register(self, timestamp: int, key: Any, namespace: Any = None) -> None:
+        """Add a timer; nothing happens when it exists."""
+        entry = self._entry(timestamp, key, namespace)
+        if entry in self._added:
+            return
+        self._access.make_room()
+        self._removed.discard(entry)
+        self._added[entry] = (key, namespace)
+        heappush(self._order, entry)
+
+    def delete(self, timestamp: int, key: Any, namespace: Any = None) -> None:
+        """Remove a timer; nothing happens when it does not exist."""
+        entry = self._entry(timestamp, key, namespace)
+        self._added.pop(entry, None)
+        self._removed.add(entry)
+
+    def next_timestamp(self) -> int | None:
+        """The time of the earliest timer."""
+        first = self._first()
+        return None if first is None else read_time(first[_TIME])
+
+    def advance(self, to: int) -> Iterator[Timer]:
+        """Timers up to ``to``, in time order, each removed before it is given out.
+
+        Timers that are registered meanwhile and are due by then come in the same pass.
+        """
+        due = time_bytes(to)
+        self._firing = True
+        try:
+            while (first := self._first()) is not None and first[_TIME] <= due:
+                yield self._take(first)
+        finally:
+            self._firing = False
+
+    def collect(self, pending: Pending) -> None:
+        """Hand over what changed; while timers fire, it is kept for later, because their order depends on it."""
+        if self._firing:
+            return
+        for entry in self._removed:
+            pending.writes += ((entry, None), (state_entry(entry), None))
+        for entry in self._added:
+            pending.writes += ((entry, b""), (state_entry(entry), b""))
+        self._added.clear()
+        self._order.clear()
+        self._removed.clear()
+        self._rewind()
+
+    def _rewind(self) -> None:
+        """Read the index from its beginning next time."""
+        self._ahead: deque[bytes] = deque()
+        self._position: bytes | None = self._start
+        self._firing = False
+
+    def _entry(self, timestamp: int, key: Any, namespace: Any) -> bytes:
+        group, sized_key = self._access.keys.parts_of(key)
+        return self._start + time_bytes(timestamp) + group + sized_key + self._namespace_bytes(namespace)
+
+    def _namespace_bytes(self, namespace: Any) -> bytes:
+        if namespace is None:
+            return VOID
+        if self._namespaces is None:
+            raise StateAccessError(
+                f"The timers '{self.name}' of operator '{self._access.operator_name}' were registered without a type "
+                f"of namespaces; give one to use them."
+            )
+        return namespace_bytes(self._namespaces, namespace)
+
+    def _first(self) -> bytes | None:
+        while self._order and self._order[0] not in self._added:
+            heappop(self._order)
+        stored = self._first_stored()
+        if not self._order:
+            return stored
+        return self._order[0] if stored is None else min(stored, self._order[0])
+
+    def _first_stored(self) -> bytes | None:
+        while True:
+            while self._ahead and self._ahead[0] in self._removed:
+                self._ahead.popleft()
+            if self._ahead:
+                return self._ahead[0]
+            if self._position is None:
+                return None
+            found = [key for key, _ in islice(self._access.store.scan(self._position, self._end), _READ_AHEAD)]
+            self._ahead.extend(found)
+            self._position = found[-1] + b"\0" if len(found) == _READ_AHEAD else None
+
+    def _take(self, entry: bytes) -> Timer:
+        if self._ahead and self._ahead[0] == entry:
+            self._ahead.popleft()
+            self._removed.add(entry)
+        known = self._added.pop(entry, None)
+        if known is not None:
+            return Timer(read_time(entry[_TIME]), *known)
+        key, offset = read_sized(entry, _KEY_AT)
+        namespace, _ = read_sized(entry, offset)
+        decoded = self._access.keys.codec.decode(key)
+        return Timer(read_time(entry[_TIME]), decoded, read_namespace(self._namespaces, namespace))

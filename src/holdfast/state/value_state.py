@@ -1,0 +1,205 @@
+"""States of one stored value per key: value, reducing and aggregating state."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Hashable
+from typing import Any
+
+from holdfast.errors import StateTypeError
+from holdfast.state.cells import Cells, Encoded
+from holdfast.state.handles import StateMeta
+from holdfast.state.key_table import NO_KEY
+from holdfast.state.keyed_state import KeyedState, MergingNamespaces, Pending, Space, StateAccess
+from holdfast.state.keys import KeyCodec
+from holdfast.state.states import AggregatingState, ReducingState, ValueState
+
+
+class SingleValue(KeyedState):
+    """One cell per key; None is a key without a value.
+
+    Once a key is in the cache, reading and writing it is a dict operation each. Everything else happens when a key
+    is touched first in an epoch, and in ``collect``.
+    """
+
+    def __init__(self, access: StateAccess, meta: StateMeta, namespaces: KeyCodec | None, cells: Cells) -> None:
+        super().__init__(access, meta, namespaces)
+        self._cells = cells
+        self._plain = cells.plain
+        self._decode = cells.decode
+
+    def clear(self) -> None:
+        identity = self._context.identity
+        if identity not in self._live:
+            self._admit_key(identity)
+        self._live[identity] = None
+        self._dirty[identity] = self._context.key
+
+    def preload(self, keys: dict[Hashable, Any]) -> None:
+        """Read the default namespace's values of many keys, by identity; what is cached already stays."""
+        space = self._spaces.get(None)
+        if space is None:
+            return
+        live = space.live
+        wanted = {identity: key for identity, key in keys.items() if identity not in live}
+        found = self._store.get_many(self._heads(space, wanted))
+        revive = self._cells.revive
+        live.update(zip(wanted, [None if data is None else revive(data) for data in found], strict=True))
+
+    def collect(self, pending: Pending) -> None:
+        for space in self._dirty_spaces():
+            heads = self._heads(space, space.dirty)
+            cells = list(map(space.live.__getitem__, space.dirty))
+            if None in cells:
+                present = [cell for cell in cells if cell is not None]
+                packed = iter(self._pack(space, present))
+                pending.writes += [
+                    (head, None if cell is None else next(packed)) for head, cell in zip(heads, cells, strict=True)
+                ]
+            else:
+                pending.writes += zip(heads, self._pack(space, cells), strict=True)
+
+    def _pack(self, space: Space, cells: list[Any]) -> list[bytes]:
+        try:
+            return self._cells.pack(cells)
+        except StateTypeError:
+            for identity, key in space.dirty.items():
+                self._check(space.live[identity], key)
+            raise
+
+    def _check(self, cell: Any, key: Any) -> None:
+        try:
+            if cell is not None:
+                self._cells.pack([cell])
+        except StateTypeError as error:
+            raise StateTypeError(
+                f"State '{self.name}' of operator '{self._access.operator_name}', key {key!r:.100}: {error}"
+            ) from error
+
+    def _get(self) -> Any:
+        try:
+            cell = self._live[self._context.identity]
+        except KeyError:
+            cell = self._load()
+        return cell if cell.__class__ is not Encoded else self._decode(cell.data)
+
+    def _put(self, value: Any) -> None:
+        identity = self._context.identity
+        if value.__class__ is not self._plain:
+            value = self._cells.admit(value)
+        if identity not in self._live:
+            self._admit_key(identity)
+        self._live[identity] = value
+        self._dirty[identity] = self._context.key
+
+    def _load(self) -> Any:
+        data = self._store.get(self._current_head())
+        cell = None if data is None else self._cells.revive(data)
+        self._access.make_room()
+        self._live[self._context.identity] = cell
+        return cell
+
+    def _admit_key(self, identity: Hashable) -> None:
+        """A key that is written without having been read."""
+        if identity is NO_KEY:
+            self._current_head()
+        self._access.make_room()
+
+
+class KeyedValueState(SingleValue, ValueState[Any]):
+    """See ValueState."""
+
+    # The two methods below are called per row: they repeat _get and _put to save a call.
+
+    def value(self) -> Any:
+        try:
+            cell = self._live[self._context.identity]
+        except KeyError:
+            cell = self._load()
+        return cell if cell.__class__ is not Encoded else self._decode(cell.data)
+
+    def update(self, value: Any) -> None:
+        if value.__class__ is not self._plain:
+            if value is None:
+                return self.clear()
+            value = self._cells.admit(value)
+        identity = self._context.identity
+        if identity not in self._live:
+            self._admit_key(identity)
+        self._live[identity] = value
+        self._dirty[identity] = self._context.key
+        return None
+
+
+class _Combining(SingleValue, MergingNamespaces):
+    """A single value that two namespaces can combine."""
+
+    def _take(self) -> list[Any]:
+        value = self._get()
+        if value is None:
+            return []
+        self.clear()
+        return [value]
+
+    def _absorb(self, parts: list[Any]) -> None:
+        for part in parts:
+            value = self._get()
+            self._put(part if value is None else self._combine(value, part))
+
+    @abstractmethod
+    def _combine(self, left: Any, right: Any) -> Any:
+        """One value of two."""
+
+
+class KeyedReducingState(_Combining, ReducingState[Any]):
+    """See ReducingState."""
+
+    def __init__(
+        self,
+        access: StateAccess,
+        meta: StateMeta,
+        namespaces: KeyCodec | None,
+        cells: Cells,
+        reduce: Callable[[Any, Any], Any],
+    ) -> None:
+        super().__init__(access, meta, namespaces, cells)
+        self._reduce = reduce
+
+    def get(self) -> Any:
+        return self._get()
+
+    def add(self, value: Any) -> None:
+        if value is None:
+            return self.clear()
+        current = self._get()
+        self._put(value if current is None else self._reduce(current, value))
+        return None
+
+    def _combine(self, left: Any, right: Any) -> Any:
+        return self._reduce(left, right)
+
+
+class KeyedAggregatingState(_Combining, AggregatingState[Any, Any]):
+    """See AggregatingState."""
+
+    def __init__(
+        self, access: StateAccess, meta: StateMeta, namespaces: KeyCodec | None, cells: Cells, function: Any
+    ) -> None:
+        super().__init__(access, meta, namespaces, cells)
+        self._function = function
+
+    def get(self) -> Any:
+        accumulator = self._get()
+        return None if accumulator is None else self._function.get_result(accumulator)
+
+    def add(self, value: Any) -> None:
+        if value is None:
+            return self.clear()
+        accumulator = self._get()
+        if accumulator is None:
+            accumulator = self._function.create_accumulator()
+        self._put(self._function.add(value, accumulator))
+        return None
+
+    def _combine(self, left: Any, right: Any) -> Any:
+        return self._function.merge(left, right)
