@@ -149,7 +149,7 @@ class Router:
 
     def _buffer(self, target: int, rows: pa.RecordBatch) -> None:
         self._buffers[target].append(rows)
-        self._buffered[target] += rows.get_total_buffer_size() if rows.num_rows < 64 else rows.nbytes
+        self._buffered[target] += rows.nbytes
         if self._buffered[target] >= self._options.envelope_bytes:
             self._flush(target, None)
 
