@@ -38,8 +38,8 @@ class TimestampsAndWatermarksOperator(Operator):
             running = np.maximum.accumulate(np.array([self._highest, *timestamps], dtype=np.int64))
             self._highest = int(running[-1])
             before = running[:-1]
-            # The lowest value stands for "nothing seen yet": it must not wrap around.
-            watermarks = np.where(before == MIN_WATERMARK, MIN_WATERMARK, before - (bound + 1)).tolist()
+            # The lowest value stands for "nothing seen yet": nothing may wrap around below it.
+            watermarks = (np.maximum(before, MIN_WATERMARK + bound + 1) - (bound + 1)).tolist()
         self._quiet_since = self.environment.clock()
         self.output.collect(Batch(batch.values, timestamps, watermarks, arrow=batch.arrow))
         self._emit()
@@ -87,7 +87,7 @@ class TimestampsAndWatermarksOperator(Operator):
 
     def _emit(self) -> None:
         if self.body.bound_ms is not None and self._highest != MIN_WATERMARK:
-            super().process_watermark(self._highest - self.body.bound_ms - 1)
+            super().process_watermark(max(MIN_WATERMARK, self._highest - self.body.bound_ms - 1))
 
 
 class ChannelWatermarks:
@@ -120,7 +120,8 @@ class ChannelWatermarks:
         if not others:
             return watermarks
         lowest = min(others)
-        if lowest >= watermarks[-1]:
+        # The last one need not be the highest: a channel that wakes up pulls the watermark of later rows down.
+        if lowest >= max(watermarks):
             return watermarks
         return [w if w < lowest else lowest for w in watermarks]
 
