@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from holdfast.common.watermark_strategy import WatermarkStrategy
 from holdfast.connectors.collect import Collection
 from holdfast.connectors.print import PrintSink
-from holdfast.datastream.functions import KeyedProcessFunction, KeySelector, ProcessFunction
+from holdfast.datastream.functions import KeyedProcessFunction, KeySelector
 from holdfast.datastream.keyed_aggregations import field_reducer, state_mapper
 from holdfast.errors import ProgramError
 from holdfast.graph.stream_graph import Connection, KeyBy, Node
@@ -121,7 +121,7 @@ class DataStream:
     def filter(self, func: Any) -> DataStream:
         return self._add("Filter", stateless.FilterOperator, func, self._node.output_type)
 
-    def process(self, func: ProcessFunction, output_type: Any = None) -> DataStream:
+    def process(self, func: Any, output_type: Any = None) -> DataStream:
         if isinstance(func, KeyedProcessFunction):
             raise TypeError("A KeyedProcessFunction needs a keyed stream: put key_by(...) before process(...).")
         return self._add("Process", stateless.ProcessOperator, func, output_type)
@@ -272,7 +272,7 @@ class KeyedStream(DataStream):
     def filter(self, func: Any) -> DataStream:
         return self._add("Filter", keyed.KeyedFilterOperator, func, self._node.output_type)
 
-    def process(self, func: KeyedProcessFunction, output_type: Any = None) -> DataStream:  # type: ignore[override]
+    def process(self, func: Any, output_type: Any = None) -> DataStream:
         if not isinstance(func, KeyedProcessFunction):
             raise TypeError(f"process() on a keyed stream takes a KeyedProcessFunction; got {type(func).__name__}.")
         return self._add("Keyed Process", keyed.KeyedProcessOperator, func, output_type)

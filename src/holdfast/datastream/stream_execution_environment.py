@@ -134,7 +134,7 @@ class StreamExecutionEnvironment:
         """Run the program until it ends. JobExecutionError when it fails for good."""
         return self.execute_async(job_name).get_job_execution_result()
 
-    def execute_async(self, job_name: str = "Holdfast Streaming Job") -> JobClient:
+    def execute_async(self, job_name: str | None = None) -> JobClient:
         """Run the program in a thread of the driver."""
         graph, self._graph = self._graph, StreamGraph()
         parsed = parse_settings(self._configuration)
@@ -154,7 +154,7 @@ class StreamExecutionEnvironment:
 
     def collect(self, collection: Collection, job_name: str | None) -> CloseableIterator:
         """Run the program and give the rows that ``collection`` receives, as they are published."""
-        client = self.execute_async(job_name or "Holdfast Streaming Job")
+        client = self.execute_async(job_name)
         client.on_end(collection.finish)
 
         def close() -> None:

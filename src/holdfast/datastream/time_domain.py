@@ -1,5 +1,5 @@
 """PyFlink's time domains."""
 
-from holdfast.runtime.timer_service import TimeDomain
+from holdfast.state.timers import TimeDomain
 
 __all__ = ["TimeDomain"]

@@ -11,7 +11,7 @@ import cloudpickle
 import mmh3
 
 from holdfast.errors import NotPicklableError, ProgramError
-from holdfast.graph.stream_graph import Connection, Node, StreamGraph
+from holdfast.graph.stream_graph import Connection, KeyBy, Node, StreamGraph
 from holdfast.runtime.partitioners import Broadcast, Forward, KeyGroupHash, Partitioner, Rebalance
 from holdfast.state.keygroups import default_max_parallelism
 from holdfast.types.settings import BackendSettings, CheckpointSettings, EpochSettings, RecoverySettings, RestartSettings
@@ -107,6 +107,8 @@ def _operator(
             f"'{node.name}': parallelism {parallelism} is above its maximum parallelism {maximum}. "
             "Lower the parallelism, or raise the maximum with set_max_parallelism() (for a job without state to restore)."
         )
+    if node.is_sink:
+        node.body.bind_parallelism(parallelism)
     return JobOperator(
         operator_id, node, node.name, node.uid, parallelism, maximum, explicit is not None, _pickle(node)
     )
@@ -136,8 +138,8 @@ def _unpicklable_field(body: Any) -> str | None:
 def _edge(connection: Connection, source: JobOperator, target: JobOperator) -> JobEdge:
     if connection.key_by is not None:
         key = connection.key_by
+        _check_picklable(key, target)
         partitioner: Partitioner = KeyGroupHash(key.key_type, target.max_parallelism, key.columns, key.selector)
-        _check_picklable_selector(partitioner, target)
     elif connection.partitioner is not None:
         partitioner = connection.partitioner
     else:
@@ -150,9 +152,9 @@ def _edge(connection: Connection, source: JobOperator, target: JobOperator) -> J
     return JobEdge(source, target, connection, partitioner)
 
 
-def _check_picklable_selector(partitioner: KeyGroupHash, target: JobOperator) -> None:
+def _check_picklable(key: KeyBy, target: JobOperator) -> None:
     try:
-        cloudpickle.dumps(partitioner.selector)
+        cloudpickle.dumps(key.selector)
     except Exception as error:
         raise NotPicklableError(
             f"The key selector before '{target.name}' cannot be sent to the executors: {type(error).__name__}: {error}"

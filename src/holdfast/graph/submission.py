@@ -9,9 +9,10 @@ from typing import Any
 
 import cloudpickle
 
+from holdfast.checkpoint.completed_store import FileCompletedCheckpointStore
 from holdfast.checkpoint.job import JobFacts, JobOperator
 from holdfast.checkpoint.restore_rules import match_operators
-from holdfast.checkpoint.storage import open_snapshot
+from holdfast.checkpoint.storage import FileCheckpointStorage, open_snapshot
 from holdfast.graph.job_graph import JobGraph, JobSettings, build_job_graph
 from holdfast.graph.planner import plan_job
 from holdfast.graph.stream_graph import StreamGraph
@@ -19,6 +20,7 @@ from holdfast.runtime.plan import TaskOptions
 from holdfast.spark.job import Job, JobHistory
 from holdfast.spark.job_master import JobMaster
 from holdfast.spark.session import obtain_session
+from holdfast.state.handles import CheckpointMetadata
 from holdfast.state.backends import load_backend
 from holdfast.state.keys import KEY_HASH
 
@@ -123,12 +125,24 @@ def _facts(graph: JobGraph) -> JobFacts:
 
 def _adopted_max_parallelism(graph: JobGraph) -> dict[str, int]:
     """Key groups cannot be cut anew: a snapshot's maximum parallelism holds for operators that set none."""
-    path = graph.settings.recovery.path
-    if path is None:
+    metadata = _snapshot_to_start_from(graph)
+    if metadata is None:
         return {}
-    metadata, _ = open_snapshot(path)
     facts = _facts(graph)
     return match_operators(metadata, facts.operators, facts.key_hash, graph.settings.recovery.ignore_unclaimed).max_parallelism
+
+
+def _snapshot_to_start_from(graph: JobGraph) -> CheckpointMetadata | None:
+    """The newest checkpoint that an earlier driver left under the same job id, else the snapshot that was asked for."""
+    checkpoint, recovery = graph.settings.checkpoint, graph.settings.recovery
+    if checkpoint.directory is not None:
+        storage = FileCheckpointStorage(checkpoint.directory, graph.job_id)
+        store = FileCompletedCheckpointStore(storage, checkpoint.num_retained)
+        store.recover()
+        latest = store.latest()
+        if latest is not None:
+            return latest.metadata
+    return open_snapshot(recovery.path)[0] if recovery.path is not None else None
 
 
 def _warn_about_checkpointing(graph: JobGraph) -> None:

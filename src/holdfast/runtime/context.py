@@ -17,8 +17,13 @@ if TYPE_CHECKING:
         StateDescriptor,
         ValueStateDescriptor,
     )
-    from holdfast.state.operator_state import DefaultOperatorStateBackend
+    from holdfast.state.broadcast_state import BroadcastState
+    from holdfast.state.operator_state import OperatorListState
     from holdfast.state.states import AggregatingState, ListState, MapState, ReducingState, ValueState
+
+
+#: Kinds of handles that a function may hold in its fields.
+KEYED, LIST, UNION_LIST, BROADCAST = "keyed", "list", "union", "broadcast"
 
 
 class KeyedStateStore:
@@ -27,23 +32,76 @@ class KeyedStateStore:
     def __init__(self, environment: OperatorEnvironment) -> None:
         self._environment = environment
 
-    def get_state(self, state_descriptor: ValueStateDescriptor) -> ValueState:
-        return self._get(state_descriptor)
+    def get_state(self, state_descriptor: ValueStateDescriptor) -> ValueState[Any]:
+        state: ValueState[Any] = self._get(state_descriptor)
+        return state
 
-    def get_list_state(self, state_descriptor: ListStateDescriptor) -> ListState:
-        return self._get(state_descriptor)
+    def get_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
+        state: ListState[Any] = self._get(state_descriptor)
+        return state
 
-    def get_map_state(self, state_descriptor: MapStateDescriptor) -> MapState:
-        return self._get(state_descriptor)
+    def get_map_state(self, state_descriptor: MapStateDescriptor) -> MapState[Any, Any]:
+        state: MapState[Any, Any] = self._get(state_descriptor)
+        return state
 
-    def get_reducing_state(self, state_descriptor: ReducingStateDescriptor) -> ReducingState:
-        return self._get(state_descriptor)
+    def get_reducing_state(self, state_descriptor: ReducingStateDescriptor) -> ReducingState[Any]:
+        state: ReducingState[Any] = self._get(state_descriptor)
+        return state
 
-    def get_aggregating_state(self, state_descriptor: AggregatingStateDescriptor) -> AggregatingState:
-        return self._get(state_descriptor)
+    def get_aggregating_state(self, state_descriptor: AggregatingStateDescriptor) -> AggregatingState[Any, Any]:
+        state: AggregatingState[Any, Any] = self._get(state_descriptor)
+        return state
 
     def _get(self, descriptor: StateDescriptor) -> Any:
-        return self._environment.keyed().state(descriptor)
+        state = self._environment.keyed().state(descriptor)
+        self._environment.bindings[id(state)] = (KEYED, descriptor)
+        return state
+
+
+class OperatorStateStore:
+    """Operator state by descriptor."""
+
+    def __init__(self, environment: OperatorEnvironment) -> None:
+        self._environment = environment
+
+    def get_list_state(self, descriptor: ListStateDescriptor) -> OperatorListState:
+        """A list that is split between subtasks when their number changes."""
+        handle = self._environment.operator_state.get_list_state(descriptor)
+        self._bind(LIST, descriptor, handle)
+        return handle
+
+    def get_union_list_state(self, descriptor: ListStateDescriptor) -> OperatorListState:
+        """A list that every subtask gets whole at a restore."""
+        handle = self._environment.operator_state.get_union_list_state(descriptor)
+        self._bind(UNION_LIST, descriptor, handle)
+        return handle
+
+    def get_broadcast_state(self, descriptor: MapStateDescriptor) -> BroadcastState:
+        """A map that is the same on every subtask."""
+        handle = self._environment.operator_state.get_broadcast_state(descriptor)
+        self._bind(BROADCAST, descriptor, handle)
+        return handle
+
+    def get_registered_state_names(self) -> set[str]:
+        return self._environment.operator_state.get_registered_state_names()
+
+    def get_registered_broadcast_state_names(self) -> set[str]:
+        return self._environment.operator_state.get_registered_broadcast_state_names()
+
+    def _bind(self, kind: str, descriptor: StateDescriptor, handle: object) -> None:
+        self._environment.bindings[id(handle)] = (kind, descriptor)
+
+
+def bind_again(environment: OperatorEnvironment, kind: str, descriptor: Any) -> Any:
+    """The handle that a function held, in a process that has just taken the operator up."""
+    if kind == KEYED:
+        return KeyedStateStore(environment)._get(descriptor)
+    store = OperatorStateStore(environment)
+    if kind == LIST:
+        return store.get_list_state(descriptor)
+    if kind == UNION_LIST:
+        return store.get_union_list_state(descriptor)
+    return store.get_broadcast_state(descriptor)
 
 
 class RuntimeContext(KeyedStateStore):
@@ -74,7 +132,7 @@ class RuntimeContext(KeyedStateStore):
     def get_job_parameter(self, key: str, default_value: str) -> str:
         return self._environment.parameters.get(key, default_value)
 
-    def get_operator_state_store(self) -> DefaultOperatorStateBackend:
+    def get_operator_state_store(self) -> OperatorStateStore:
         raise StateAccessError(
             f"{self._environment.spec.describe(self._environment.subtask)}: a runtime context reaches keyed state only. "
             "For operator state implement CheckpointedFunction and use initialize_state(context)."
@@ -107,8 +165,8 @@ class FunctionInitializationContext:
     def get_restored_checkpoint_id(self) -> int | None:
         return self._environment.restored_checkpoint_id
 
-    def get_operator_state_store(self) -> DefaultOperatorStateBackend:
-        return self._environment.operator_state
+    def get_operator_state_store(self) -> OperatorStateStore:
+        return OperatorStateStore(self._environment)
 
     def get_keyed_state_store(self) -> KeyedStateStore:
         self._environment.keyed()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import StateAccessError
 from holdfast.state.operator_state import DefaultOperatorStateBackend
@@ -37,6 +37,8 @@ class OperatorEnvironment:
     #: The epoch that runs, and the nonce of its execution: names of sink transactions.
     epoch: int = 0
     nonce: str = ""
+    #: By the identity of a state handle that a function was given: how to bind it anew in another process.
+    bindings: dict[int, tuple[Any, ...]] = field(default_factory=dict)
 
     def keyed(self) -> KeyedStateBackend:
         if self.keyed_state is None:

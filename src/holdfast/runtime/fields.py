@@ -14,22 +14,23 @@ from typing import Any
 
 import cloudpickle
 
-from holdfast.runtime.context import RuntimeContext
+from holdfast.runtime.context import KeyedStateStore, OperatorStateStore, RuntimeContext, bind_again
 from holdfast.runtime.environment import OperatorEnvironment
-from holdfast.state.operator_state import OperatorStateHandle
-from holdfast.state.states import State
 
-_KEYED, _OPERATOR, _CONTEXT = "keyed", "operator", "context"
+_HANDLE, _CONTEXT = "handle", "context"
 
 
 class _FieldPickler(cloudpickle.Pickler):  # type: ignore[misc]
+    def __init__(self, file: io.BytesIO, environment: OperatorEnvironment) -> None:
+        super().__init__(file)
+        self._bindings = environment.bindings
+
     def persistent_id(self, obj: Any) -> Any:
-        if isinstance(obj, State):
-            return _KEYED, obj.descriptor
-        if isinstance(obj, OperatorStateHandle):
-            return _OPERATOR, obj.mode.value, obj.descriptor
-        if isinstance(obj, RuntimeContext):
-            return (_CONTEXT,)
+        binding = self._bindings.get(id(obj))
+        if binding is not None:
+            return _HANDLE, *binding
+        if isinstance(obj, KeyedStateStore | OperatorStateStore):
+            return _CONTEXT, type(obj).__name__
         return None
 
 
@@ -39,12 +40,10 @@ class _FieldUnpickler(pickle.Unpickler):
         self._environment = environment
 
     def persistent_load(self, pid: Any) -> Any:
-        kind = pid[0]
-        if kind == _KEYED:
-            return self._environment.keyed().state(pid[1])
-        if kind == _OPERATOR:
-            return self._environment.operator_state.handle(pid[1], pid[2])
-        return RuntimeContext(self._environment)
+        if pid[0] == _HANDLE:
+            return bind_again(self._environment, pid[1], pid[2])
+        contexts = {kind.__name__: kind for kind in (RuntimeContext, KeyedStateStore, OperatorStateStore)}
+        return contexts[pid[1]](self._environment)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,19 +54,19 @@ class PackedFields:
     left_behind: tuple[str, ...] = ()
 
 
-def pack_fields(fields: dict[str, Any]) -> PackedFields:
+def pack_fields(fields: dict[str, Any], environment: OperatorEnvironment) -> PackedFields:
     try:
-        return PackedFields(_dump(fields))
+        return PackedFields(_dump(fields, environment))
     except Exception:
         # One field at a time, to find out which one it is.
         travelling, left_behind = {}, []
         for name, value in fields.items():
             try:
-                _dump(value)
+                _dump(value, environment)
                 travelling[name] = value
             except Exception:
                 left_behind.append(name)
-        return PackedFields(_dump(travelling), tuple(left_behind))
+        return PackedFields(_dump(travelling, environment), tuple(left_behind))
 
 
 def unpack_fields(packed: PackedFields, environment: OperatorEnvironment) -> dict[str, Any]:
@@ -75,7 +74,7 @@ def unpack_fields(packed: PackedFields, environment: OperatorEnvironment) -> dic
     return fields
 
 
-def _dump(value: Any) -> bytes:
+def _dump(value: Any, environment: OperatorEnvironment) -> bytes:
     buffer = io.BytesIO()
-    _FieldPickler(buffer).dump(value)
+    _FieldPickler(buffer, environment).dump(value)
     return buffer.getvalue()

@@ -13,8 +13,9 @@ from holdfast.runtime.plan import OperatorSpec
 
 def method_of(function: Any, name: str) -> Callable[..., Any]:
     """The method of a function object, or the callable itself."""
-    method = getattr(function, name, None)
-    return method if callable(method) else function
+    method: Callable[..., Any] | None = getattr(function, name, None)
+    chosen: Callable[..., Any] = method if callable(method) else function
+    return chosen
 
 
 class FunctionOperator(Operator):

@@ -9,9 +9,10 @@ from holdfast.runtime.batch import Batch
 from holdfast.runtime.functions import FunctionOperator, method_of
 from holdfast.runtime.plan import OperatorSpec
 from holdfast.runtime.stateless import repeat_times, select_rows
-from holdfast.runtime.timer_service import TimeDomain, TimerService
+from holdfast.runtime.timer_service import TimerService
 from holdfast.state.descriptors import ValueStateDescriptor
 from holdfast.state.keys import KeyCodec
+from holdfast.state.timers import TimeDomain
 
 
 class KeyedOperator(FunctionOperator):
@@ -145,8 +146,8 @@ class KeyedProcessOperator(KeyedOperator):
 
     def bind_state(self) -> None:
         super().bind_state()
-        self._event_timers = self.keyed_state.timers("event")
-        self._processing_timers = self.keyed_state.timers("processing")
+        self._event_timers = self.keyed_state.timers("user", TimeDomain.EVENT_TIME)
+        self._processing_timers = self.keyed_state.timers("user", TimeDomain.PROCESSING_TIME)
         service = TimerService(self, self._event_timers, self._processing_timers)
         self._context = KeyedProcessContext(service, self.key_context)
 

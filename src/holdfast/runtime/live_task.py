@@ -126,9 +126,9 @@ class LiveTask:
         fields: dict[str, dict[str, PackedFields]] = {}
         for chain in self.chains:
             for operator in chain.operators:
-                packed = {"operator": pack_fields(operator.travelling_fields())}
+                packed = {"operator": pack_fields(operator.travelling_fields(), operator.environment)}
                 if isinstance(operator, FunctionOperator):
-                    packed["function"] = pack_fields(operator.function_fields())
+                    packed["function"] = pack_fields(operator.function_fields(), operator.environment)
                     self._warn_once(operator, packed["function"].left_behind)
                 fields[operator.spec.operator_id] = packed
         memory = {
@@ -141,6 +141,8 @@ class LiveTask:
         temporary = path.with_suffix(".tmp")
         temporary.write_bytes(pickle.dumps(memory))
         os.replace(temporary, path)
+        # A fresh time keeps the sweep of dead jobs away from a live one.
+        os.utime(self._directory.parent.parent)
         # The stamp before stays: an epoch that nobody accepts is run again from it.
         for old in self._directory.glob("*.memory"):
             if int(old.name.split("-")[0]) < stamp.epoch - 1:

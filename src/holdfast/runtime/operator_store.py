@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
+from collections.abc import Sequence
 
 
 from holdfast.errors import StoreVersionError
@@ -11,14 +12,15 @@ from holdfast.failpoints import failpoint
 from holdfast.runtime.epoch import RestoredJob
 from holdfast.runtime.local_files import attempt_directory
 from holdfast.runtime.plan import JobPlan, OperatorSpec
-from holdfast.state.handles import CheckpointRequest, KeyedSnapshot, OperatorRecord, SubtaskSnapshot
-from holdfast.state.keyed_backend import KeyedStateBackend
+from holdfast.state.handles import CheckpointRequest, KeyedSnapshot, ListStateSnapshot, OperatorRecord, SubtaskSnapshot
+from holdfast.state.keyed_backend import KeyedScope, KeyedStateBackend
 from holdfast.state.keygroups import KeyGroupRange
 from holdfast.state.keys import KeyCodec
-from holdfast.state.operator_state import DefaultOperatorStateBackend, decode_snapshots, encode_snapshots
+from holdfast.state.operator_state import DefaultOperatorStateBackend, decode_operator_state, encode_operator_state
 from holdfast.state.redistribution import assign_keyed, redistribute
 from holdfast.state.snapshot_io import SnapshotReader, SnapshotWriter
-from holdfast.state.snapshots import restore_into, write_snapshot
+from holdfast.state.restore import restore_into
+from holdfast.state.snapshots import async_write, sync_prepare
 from holdfast.state.store import LocalStore, Stamp
 
 
@@ -42,7 +44,7 @@ class OperatorStore:
         record = restored.record(self._spec.operator_id) if restored is not None else None
         self.restored = restored is not None
         where = self._spec.describe(self._subtask)
-        states = decode_snapshots(packed) if packed is not None else self._restored_lists(record, reader)
+        states = decode_operator_state(packed) if packed is not None else self._restored_lists(record, reader)
         self.operator_state = DefaultOperatorStateBackend(where, states)
         if self._spec.keyed:
             self._open_keyed(base, record, reader, fresh=packed is None)
@@ -60,28 +62,34 @@ class OperatorStore:
                     f"{self._spec.describe(self._subtask)}: the local store of epoch {base.epoch} is not on this host. The job goes back to its last checkpoint."
                 )
             failpoint("task.restoring", epoch=base.epoch, subtask=self._subtask)
-            self.restored_bytes = restore_into(store, snapshots, self._key_groups, reader, base)
-        self.keyed_state = KeyedStateBackend(
-            store, codec, self._key_groups, self._spec.max_parallelism, self._spec.name, snapshots
-        )
-        self.keyed_state.begin(base)
+            self.restored_bytes = self._load(store, snapshots, reader, base)
+        store.begin(base)
+        backend = self._plan.backend
+        scope = KeyedScope(self._spec.name, codec, self._key_groups, self._spec.max_parallelism)
+        self.keyed_state = KeyedStateBackend(store, scope, backend.name, backend.cache_limit)
 
-    def _restored_lists(self, record: OperatorRecord | None, reader: SnapshotReader | None):  # type: ignore[no-untyped-def]
+    def _load(self, store: LocalStore, snapshots: list[KeyedSnapshot], reader: SnapshotReader | None, base: Stamp) -> int:
+        if not snapshots or reader is None:
+            store.load([], base)
+            return 0
+        return restore_into(store, snapshots, self._key_groups, reader, base)
+
+    def _restored_lists(self, record: OperatorRecord | None, reader: SnapshotReader | None) -> Sequence[ListStateSnapshot]:
         if record is None or reader is None:
             return ()
         written = [
-            decode_snapshots(reader.read(s.operator_state)) if s.operator_state is not None else () for s in record.subtasks
+            decode_operator_state(reader.read(s.operator_state)) if s.operator_state is not None else () for s in record.subtasks
         ]
         return redistribute(written, self._spec.parallelism)[self._subtask]
 
     def begin(self, base: Stamp) -> None:
         """The next epoch, in a process that still has the live objects."""
         self.restored_bytes = 0
-        if self.keyed_state is not None:
-            self.keyed_state.begin(base)
+        if self.keyed_state is not None and not self.keyed_state.resume(base):
+            raise StoreVersionError(f"{self._spec.describe(self._subtask)}: the live state of this process is not that of epoch {base.epoch}.")
 
     def pack_operator_state(self) -> bytes:
-        return encode_snapshots(self.operator_state.snapshot())
+        return encode_operator_state(self.operator_state.snapshot())
 
     def snapshot(self, request: CheckpointRequest, writer: SnapshotWriter, nonce: str) -> SubtaskSnapshot:
         """Write what the checkpoint asks for. Called inside the epoch's transaction, before its commit."""
@@ -89,11 +97,11 @@ class OperatorStore:
         name = f"{self._spec.operator_id}-{self._subtask}-{nonce}"
         keyed = None
         if self.keyed_state is not None:
-            base_epoch = request.base_epoch_for(self._spec.operator_id, self._subtask)
-            keyed = write_snapshot(self.keyed_state, request.checkpoint_id, base_epoch, writer, name)
+            prepared = sync_prepare(self.keyed_state, request, self._spec.operator_id, self._subtask)
+            keyed = async_write(prepared, writer, name)
         failpoint("task.uploading", epoch=request.epoch, subtask=self._subtask, operator=self._spec.name)
         lists = self.operator_state.snapshot()
-        handle = writer.write(f"{name}-operator", encode_snapshots(lists)) if lists else None
+        handle = writer.write(f"{name}-operator", encode_operator_state(lists)) if lists else None
         written = sum(f.handle.size for f in keyed.files) if keyed is not None else 0
         written += handle.size if handle is not None else 0
         return SubtaskSnapshot(
@@ -106,8 +114,10 @@ class OperatorStore:
         )
 
     def commit(self, stamp: Stamp, durable_epoch: int) -> None:
-        if self.keyed_state is not None:
-            self.keyed_state.commit(stamp, durable_epoch)
+        """Change marks of epochs up to ``durable_epoch`` are in a completed checkpoint."""
+        if self.keyed_state is not None and self._store is not None:
+            self._store.forget_changes(durable_epoch)
+            self.keyed_state.commit(stamp)
 
     def rollback(self) -> None:
         if self._store is not None:

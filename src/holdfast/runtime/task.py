@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import socket
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 
 import msgspec
 
@@ -41,7 +41,7 @@ class TaskRun:
         self._outbox = Outbox(slot, plan.slots)
         self._targets = {edge: chain_id for chain_id, c in enumerate(plan.chains) if c.level == level for edge in c.inputs}
 
-    def run(self, incoming: Iterator[Envelope], senders: range | list[int]) -> Iterator[Envelope]:
+    def run(self, incoming: Iterator[Envelope], senders: list[int]) -> Iterator[Envelope]:
         """Everything this subtask sends in this epoch. ``senders`` are the tasks of the level before (none for level 0)."""
         facts = {"epoch": self._spec.epoch, "level": self._level, "slot": self._slot, "attempt": self._spec.attempt}
         failpoint("task.start", **facts)
@@ -67,7 +67,9 @@ class TaskRun:
 
     # -- input -----------------------------------------------------------------------------------------------------------------
 
-    def _consume(self, chains: list[Chain], incoming: Iterator[Envelope], senders: range | list[int]) -> Iterator[Envelope]:
+    def _consume(
+        self, chains: list[Chain], incoming: Iterator[Envelope], senders: list[int]
+    ) -> Generator[Envelope, None, dict[int, str]]:
         """Process everything that comes in; returns the nonce of each sender."""
         if self._level == 0:
             yield from self._read_sources(chains)
@@ -115,7 +117,7 @@ class TaskRun:
 
     # -- output ----------------------------------------------------------------------------------------------------------------
 
-    def _close_outputs(self, chains: list[Chain]) -> Iterator[Envelope]:
+    def _close_outputs(self, chains: list[Chain]) -> Generator[Envelope, None, list[SinkHandle]]:
         """Last rows, pre-commits, barriers; returns the sinks' handles."""
         self._fire_timers(chains)
         checkpoint = self._spec.checkpoint

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import StateAccessError
@@ -10,11 +9,6 @@ from holdfast.errors import StateAccessError
 if TYPE_CHECKING:
     from holdfast.runtime.operator import Operator
     from holdfast.state.timers import TimerQueue
-
-
-class TimeDomain(Enum):
-    EVENT_TIME = 0
-    PROCESSING_TIME = 1
 
 
 class ForbiddenTimerService:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import socket
 import time
 from collections import Counter
@@ -112,9 +113,9 @@ def build_anchor(session: SparkSession, slots: int, tries: int = 4) -> Anchor:
 def executor_count(session: SparkSession) -> int:
     """Executors that are alive now; 1 in local mode."""
     context = session.sparkContext
-    if context.master.startswith("local[") or context.master == "local":
+    if re.fullmatch(r"local(\[.*\])?", str(context.master)):
         return 1
-    infos = context._jsc.sc().statusTracker().getExecutorInfos()  # type: ignore[attr-defined]
+    infos = context._jsc.sc().statusTracker().getExecutorInfos()
     return max(len(infos) - 1, 0)  # the driver counts as one
 
 

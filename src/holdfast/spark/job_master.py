@@ -13,7 +13,7 @@ from holdfast.errors import HoldfastError, JobExecutionError, ProgramError, Rest
 from holdfast.runtime.environment import wall_clock
 from holdfast.spark.anchor import wait_for_executors
 from holdfast.spark.attempt import Attempt, AttemptContext
-from holdfast.spark.checkpoints import JobCheckpoints
+from holdfast.spark.checkpoints import JobCheckpoints, RestorePoint
 from holdfast.spark.control import JobCancelled, JobControl
 from holdfast.spark.failures import failure_of
 from holdfast.spark.job import FailureRecord, Job, JobHistory, JobStatus
@@ -34,7 +34,7 @@ class JobMaster:
 
     def __init__(self, job: Job, session: SparkSession) -> None:
         self._job = job
-        self._session = session if job.data_frames else epoch_session(session, job.spark_settings)
+        self._session = session
         self.control = JobControl()
         self.history = JobHistory()
         self._set_status(JobStatus.CREATED)
@@ -45,19 +45,20 @@ class JobMaster:
         """Until the job has ended. JobExecutionError when it failed for good."""
         status = JobStatus.FAILED
         try:
-            status = self._run_attempts()
+            with epoch_session(self._session, self._job.spark_settings, own=not self._job.data_frames) as session:
+                status = self._run_attempts(session)
         finally:
             self._set_status(status)
             self.checkpoints.close(status.value)
         return self.history
 
-    def _run_attempts(self) -> JobStatus:
+    def _run_attempts(self, session: SparkSession) -> JobStatus:
         job = self._job
         strategy = strategy_for(job.restart)
         transactions = SinkTransactions(job.facts.job_id, job.sinks)
-        executors = wait_for_executors(self._session, 1, _EXECUTOR_WAIT_SECONDS)
+        executors = wait_for_executors(session, 1, _EXECUTOR_WAIT_SECONDS)
         context = AttemptContext(
-            job, self._session, self.checkpoints, transactions, self.history, self.control, cloudpickle.dumps(job.plan), executors
+            job, session, self.checkpoints, transactions, self.history, self.control, cloudpickle.dumps(job.plan), executors
         )
         while True:
             try:
@@ -79,10 +80,21 @@ class JobMaster:
             logger.info("Attempt %d of job %s starts from checkpoint %d (epoch %d)", number, self._job.facts.job_id, point.metadata.checkpoint_id, point.metadata.epoch)
         else:
             logger.info("Attempt %d of job %s starts with empty state, at the beginning of its sources", number, self._job.facts.job_id)
-        context.transactions.recover(point.operators if point is not None else (), self.checkpoints.dead_origin(point))
-        context.executors = max(context.executors, wait_for_executors(self._session, context.executors, _EXECUTOR_WAIT_SECONDS))
+        self._recover_transactions(context, point)
+        context.executors = max(context.executors, wait_for_executors(context.session, context.executors, _EXECUTOR_WAIT_SECONDS))
         self._set_status(JobStatus.RUNNING)
         Attempt(context, number, point).run()
+
+    def _recover_transactions(self, context: AttemptContext, point: RestorePoint | None) -> None:
+        """Commit what the restored checkpoint holds, abort the rest. That a commit begins is recorded first, as at any other time."""
+        operators = point.operators if point is not None else ()
+        own = point.completed if point is not None else None
+        holds = own is not None and any(s.transactions for o in operators for s in o.subtasks)
+        if holds and own is not None:
+            self.checkpoints.coordinator.begin_commit(own.checkpoint_id)
+        context.transactions.recover(operators, self.checkpoints.dead_origin(point))
+        if holds and own is not None:
+            self.checkpoints.coordinator.committed(own.checkpoint_id)
 
     def _after_failure(self, failure: HoldfastError, strategy: RestartStrategy) -> None:
         """Wait for the next attempt, or raise when there is none."""

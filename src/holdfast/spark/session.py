@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
 from pyspark.sql import SparkSession
 
@@ -23,6 +24,7 @@ _CORE_SETTINGS = {
     "spark.ui.showConsoleProgress": "false",
     "spark.ui.enabled": "false",
     "spark.python.worker.reuse": "true",
+    "spark.sql.ui.retainedExecutions": "20",
 }
 
 #: SQL settings of the session that runs epochs.
@@ -33,7 +35,6 @@ _EPOCH_SETTINGS = {
     "spark.sql.autoBroadcastJoinThreshold": "-1",
     "spark.sql.classic.shuffleDependency.fileCleanup.enabled": "true",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "64",
-    "spark.sql.ui.retainedExecutions": "20",
 }
 
 
@@ -54,12 +55,26 @@ def obtain_session(settings: Mapping[str, str]) -> SparkSession:
     return session
 
 
-def epoch_session(session: SparkSession, settings: Mapping[str, str]) -> SparkSession:
-    """A session of the same application with the settings that epochs need; the user's own settings stay as they are."""
-    own = session.newSession()
-    for key, value in {**_EPOCH_SETTINGS, **{k: v for k, v in settings.items() if k.startswith("spark.sql.")}}.items():
-        own.conf.set(key, value)
-    return own
+@contextmanager
+def epoch_session(session: SparkSession, settings: Mapping[str, str], own: bool) -> Iterator[SparkSession]:
+    """The session with the settings that epochs need: one of its own, so that the user's stays as it is.
+
+    A job that reads the user's DataFrames runs in their session, whose settings are put back at its end.
+    """
+    chosen = session.newSession() if own else session
+    wanted = {**_EPOCH_SETTINGS, **{k: v for k, v in settings.items() if k.startswith("spark.sql.") and chosen.conf.isModifiable(k)}}
+    before = {key: chosen.conf.get(key, None) for key in wanted}
+    for key, value in wanted.items():
+        chosen.conf.set(key, value)
+    try:
+        yield chosen
+    finally:
+        if not own:
+            for key, value in before.items():
+                if value is None:
+                    chosen.conf.unset(key)
+                else:
+                    chosen.conf.set(key, value)
 
 
 def _check(session: SparkSession) -> None:
@@ -73,7 +88,7 @@ def _check(session: SparkSession) -> None:
             "spark.dynamicAllocation.enabled is true: an idle executor that is given back takes its local state with it, and the job restores from its last "
             "checkpoint. Set it to false, or spark.dynamicAllocation.executorIdleTimeout high."
         )
-    if session.sparkContext.master.startswith("local"):
+    if str(session.sparkContext.master).startswith("local"):
         return
     for key in ("spark.stage.maxConsecutiveAttempts", "spark.task.maxFailures"):
         if conf.get(key, "4") != "1":
