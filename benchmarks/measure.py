@@ -26,13 +26,14 @@ class BenchmarkFailed(Exception):
 
 @dataclass(frozen=True)
 class Run:
-    """One run of one benchmark."""
+    """One run of one benchmark. A load above its own two threads says that the machine had other work."""
 
     benchmark: str
     rows_per_second: float
     epoch_rates: list[float]
     epoch_rows: int
     measured_epochs: int
+    load: float
 
 
 def missing_packages(benchmark: Benchmark) -> list[str]:
@@ -46,7 +47,8 @@ def run(benchmark: Benchmark, shape: Shape, data: Path) -> Run:
     _check(benchmark, shape, outcome)
     measured = sorted(outcome.epochs, key=lambda epoch: epoch.started)[benchmark.warm_up(shape) :]
     rates = [epoch.rows / (epoch.finished - epoch.started) for epoch in measured]
-    return Run(benchmark.name, overall_rate(measured), rates, shape.epoch_rows, len(measured))
+    load = round(os.getloadavg()[0], 2)
+    return Run(benchmark.name, overall_rate(measured), rates, shape.epoch_rows, len(measured), load)
 
 
 def overall_rate(epochs: Sequence[Epoch]) -> float:

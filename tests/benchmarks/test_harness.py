@@ -23,7 +23,7 @@ def by_name(name: str) -> Benchmark:
 
 
 def run_of(name: str, rate: float) -> Run:
-    return Run(name, rate, [rate], 1_000, 4)
+    return Run(name, rate, [rate], 1_000, 4, 0.5)
 
 
 def test_events_are_one_file_an_epoch_and_written_once(tmp_path: Path) -> None:

@@ -16,9 +16,9 @@ from holdfast.types.resolve import resolve
 MAX_PARALLELISM = 128
 
 
-def scope_of(key_type: Any = "bigint", key_groups: KeyGroupRange | None = None, operator: str = "counter") -> KeyedScope:
+def scope_of(key_type: Any = "bigint", key_groups: KeyGroupRange | None = None) -> KeyedScope:
     codec = KeyCodec.for_type(None if key_type is None else resolve(key_type))
-    return KeyedScope(operator, codec, key_groups or KeyGroupRange(0, MAX_PARALLELISM - 1), MAX_PARALLELISM)
+    return KeyedScope("counter", codec, key_groups or KeyGroupRange(0, MAX_PARALLELISM - 1), MAX_PARALLELISM)
 
 
 class Subtask:

@@ -513,7 +513,7 @@ def test_one_name_is_one_state(task: Subtask) -> None:
     assert task.backend.state(ValueStateDescriptor("v", Types.LONG())) is state
     with pytest.raises(StateDescriptorError, match="'counter' registers the name 'v' twice"):
         task.backend.state(ValueStateDescriptor("v", "string"))
-    with pytest.raises(StateDescriptorError, match="value state of .* list state"):
+    with pytest.raises(StateDescriptorError, match=r"value state of .* list state"):
         task.backend.state(ListStateDescriptor("v", "bigint"))
 
 

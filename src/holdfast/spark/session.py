@@ -63,18 +63,18 @@ def epoch_session(session: SparkSession, settings: Mapping[str, str], own: bool)
     """
     chosen = session.newSession() if own else session
     wanted = {**_EPOCH_SETTINGS, **{k: v for k, v in settings.items() if k.startswith("spark.sql.") and chosen.conf.isModifiable(k)}}
-    before = {key: chosen.conf.get(key, None) for key in wanted}
+    before: dict[str, str | None] = {key: chosen.conf.get(key, None) for key in wanted}
     for key, value in wanted.items():
         chosen.conf.set(key, value)
     try:
         yield chosen
     finally:
         if not own:
-            for key, value in before.items():
-                if value is None:
+            for key, previous in before.items():
+                if previous is None:
                     chosen.conf.unset(key)
                 else:
-                    chosen.conf.set(key, value)
+                    chosen.conf.set(key, previous)
 
 
 def _check(session: SparkSession) -> None:
