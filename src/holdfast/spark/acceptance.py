@@ -29,6 +29,11 @@ def accept_epoch(
     if unknown:
         raise IncompleteInputError(f"Epoch {epoch}: an acknowledgement came from a task that is none of the job's: {unknown[0]}.")
     for consumer in acknowledgements:
+        if consumer.consumed.keys() != _senders(consumer, slots, partitions):
+            raise IncompleteInputError(
+                f"Epoch {epoch}: slot {consumer.slot} of level {consumer.level} read from senders {sorted(consumer.consumed)}, which are not those of "
+                "the level before."
+            )
         for sender, nonce in consumer.consumed.items():
             group, index = divmod(sender, GROUP_SIZE)
             producer = by_task[group, consumer.level - 1 if group == 0 else 0, index]
@@ -38,6 +43,14 @@ def accept_epoch(
                     f"acknowledged execution is {producer.nonce}. Spark ran the subtask twice; the epoch is not accepted."
                 )
     return tuple(tuple(by_task[0, level, slot].nonce for slot in range(slots)) for level in range(levels))
+
+
+def _senders(consumer: Acknowledgement, slots: int, partitions: Mapping[int, int]) -> set[int]:
+    """Whom a task must have read: all tasks of the level before, and in level 1 all partitions of DataFrames."""
+    if consumer.level == 0:
+        return set()
+    of_data_frames = partitions.items() if consumer.level == 1 else ()
+    return set(range(slots)) | {group * GROUP_SIZE + index for group, count in of_data_frames for index in range(count)}
 
 
 def _by_task(acknowledgements: Sequence[Acknowledgement], epoch: int) -> dict[tuple[int, int, int], Acknowledgement]:
