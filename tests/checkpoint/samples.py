@@ -48,8 +48,10 @@ def handle(path: str = "", size: int = 100, inline: bytes | None = None) -> File
     return FileHandle(path=path, size=size, checksum="0" * 32, inline=inline)
 
 
-def keyed_file(path: str = "shared/1-1-x", size: int = 100, kind: SnapshotKind = SnapshotKind.FULL) -> KeyedFile:
-    return KeyedFile(handle(path, size), kind, first_key_group=0, last_key_group=127, entries=1, checkpoint_id=1)
+def keyed_file(
+    path: str = "shared/1-1-x", size: int = 100, kind: SnapshotKind = SnapshotKind.FULL, checkpoint_id: int = 1
+) -> KeyedFile:
+    return KeyedFile(handle(path, size), kind, 0, 127, entries=1, checkpoint_id=checkpoint_id)
 
 
 def keyed(*files: KeyedFile, key_groups: tuple[int, int] = (0, 127), backend: str = "heap") -> KeyedSnapshot:

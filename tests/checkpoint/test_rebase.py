@@ -14,7 +14,7 @@ FULL = keyed_file("shared/1-1-full", 1000)
 
 
 def delta(size: int = 10, number: int = 2) -> KeyedFile:
-    return keyed_file(f"shared/1-{number}-delta", size, SnapshotKind.DELTA)
+    return keyed_file(f"shared/1-{number}-delta", size, SnapshotKind.DELTA, number)
 
 
 class TestDue:
@@ -26,7 +26,18 @@ class TestDue:
         assert not full_image_due([FULL])
         assert not full_image_due([FULL, delta(500)])
         assert full_image_due([FULL, delta(501)])
-        assert full_image_due([FULL, delta(990), delta(11)])
+        assert not full_image_due([FULL, delta(900, 2), delta(50, 3)])
+        assert full_image_due([FULL, delta(900, 2), delta(51, 3)])
+
+    def test_an_image_of_several_files_is_one_image(self) -> None:
+        image = [FULL, *(keyed_file(f"shared/1-1-{part}", 1000, SnapshotKind.DELTA) for part in range(99))]
+        assert not full_image_due(image, max_files=10)
+        assert not full_image_due([*image, delta(50_000)], max_files=10)
+        assert full_image_due([*image, delta(50_001)], max_files=10)
+
+    def test_a_delta_of_several_files_is_one_delta(self) -> None:
+        assert not full_image_due([FULL, delta(250), delta(250)])
+        assert full_image_due([FULL, delta(251), delta(250)])
 
     def test_a_chain_does_not_grow_for_ever(self) -> None:
         assert not full_image_due([FULL, *[delta(0)] * 8], max_files=10)
@@ -38,7 +49,7 @@ class TestDue:
         for size in sizes:
             if full_image_due(chain):
                 break
-            chain.append(delta(size))
+            chain.append(delta(size, len(chain) + 1))
         deltas = [file.handle.size for file in chain[1:]]
         assert sum(deltas[:-1]) <= base
 

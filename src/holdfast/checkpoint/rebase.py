@@ -25,13 +25,16 @@ def full_image_due(files: Sequence[KeyedFile], max_files: int = MAX_CHAIN_FILES)
     """Whether the next snapshot on top of these files should be a full image.
 
     It should when there is no base image, when the deltas and one more like the last would be larger than the base, and
-    when the chain has ``max_files``.
+    when the chain has ``max_files``, the image counting as one. A large image, or delta, is several files of one
+    checkpoint.
     """
     if not files or files[0].kind is not SnapshotKind.FULL:
         return True
-    sizes = [file.handle.size for file in files]
-    next_delta = sizes[-1] if len(sizes) > 1 else 0
-    return sum(sizes[1:]) + next_delta > sizes[0] or len(files) >= max_files
+    image = files[0].checkpoint_id
+    deltas = [file for file in files if file.checkpoint_id != image]
+    base = sum(file.handle.size for file in files if file.checkpoint_id == image)
+    next_delta = sum(file.handle.size for file in deltas if file.checkpoint_id == deltas[-1].checkpoint_id)
+    return sum(file.handle.size for file in deltas) + next_delta > base or 1 + len(deltas) >= max_files
 
 
 def full_images_due(
