@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from dataclasses import dataclass
 
@@ -14,8 +15,8 @@ from holdfast.demo.verdict import Verdict, judge
 from holdfast.demo.workers import kill_busy_worker
 
 _LOOK_SECONDS = 0.1
-#: A kill that no restart follows hit a worker between two epochs; then another one is killed.
-_PATIENCE_SECONDS = 4.0
+#: A kill that no restart follows in this time hit a worker between two tasks; then another one is killed.
+_PATIENCE_SECONDS = 3.0
 #: The input ends after so many times its planned length even if no kill had an effect.
 _LONGEST = 3
 _CHECKPOINTS_BEFORE_KILL = 2
@@ -52,9 +53,10 @@ class Story:
         self._display = display
         self._notebook = Notebook()
         self._feed = SensorFeed(directories.input, scale.events_per_second, scale.sensors, scale.seed)
+        self._began: float | None = None
+        self._ended = False
         self._kills = 0
         self._last_kill = 0.0
-        self._ended = False
         self._failures_told = 0
 
     def tell(self, backend: str) -> Outcome:
@@ -62,10 +64,8 @@ class Story:
         self._notebook.add(f"starting Spark on two cores; everything is in {self._directories.root}")
         with self._display as display:
             client = self._start(backend)
-            self._feed.start()
-            began = time.monotonic()
             while client.is_running():
-                self._act(client, time.monotonic() - began)
+                self._act(client)
                 self._tell_failures(client)
                 display.show(observe(client, self._notebook, self._feed.events))
                 time.sleep(_LOOK_SECONDS)
@@ -77,34 +77,48 @@ class Story:
 
     def _start(self, backend: str) -> JobClient:
         client = start_job(self._directories, backend)
-        self._notebook.add(f"job {client.get_job_id()} is submitted; {self._scale.sensors:,} sensors begin to send")
+        self._notebook.add(f"job {client.get_job_id()} is submitted")
         return client
 
-    def _act(self, client: JobClient, seconds: float) -> None:
-        """Kill and end the input when their time has come."""
-        restarts = client.get_history().restarts
-        planned = self._scale.seconds
-        if restarts == 0 and seconds > 0.4 * planned and not self._ended:
-            self._kill(client)
-        if not self._ended and (seconds > _LONGEST * planned or (seconds > planned and restarts > 0)):
+    def _act(self, client: JobClient) -> None:
+        """Begin, kill and end when their time has come. The first epoch, without rows, is Spark warming up."""
+        history, planned = client.get_history(), self._scale.seconds
+        if self._began is None:
+            if history.epochs:
+                self._began = time.monotonic()
+                self._feed.start()
+                self._notebook.add(f"{self._scale.sensors:,} sensors begin to send")
+            return
+        seconds = time.monotonic() - self._began
+        if self._ended:
+            return
+        if seconds > _LONGEST * planned or (seconds > planned and history.restarts > 0):
             self._ended = True
             self._feed.end()
             self._notebook.add("the sensors fall silent: the input ends")
+        elif seconds > 0.4 * planned and history.restarts == 0:
+            self._kill(client)
 
     def _kill(self, client: JobClient) -> None:
         completed = client.get_checkpoint_statistics().counts.completed
         if completed < _CHECKPOINTS_BEFORE_KILL or time.monotonic() - self._last_kill < _PATIENCE_SECONDS:
             return
-        pid = kill_busy_worker()
+        pid = kill_busy_worker(os.getpid())
         if pid is not None:
             self._kills += 1
             self._last_kill = time.monotonic()
-            self._notebook.add(f"SIGKILL to Python worker {pid}, in the middle of an epoch")
+            again = " (the last one was between two tasks, and nothing depended on it)" if self._kills > 1 else ""
+            self._notebook.add(f"SIGKILL to Python worker {pid}{again}")
 
     def _tell_failures(self, client: JobClient) -> None:
         failures = list(client.get_history().failures)
         for failure in failures[self._failures_told :]:
             restored = client.get_checkpoint_statistics().latest_completed
             point = "empty state" if restored is None else f"checkpoint {restored.checkpoint_id}"
-            self._notebook.add(f"attempt {failure.attempt} failed ({type(failure.error).__name__}); back to {point}")
+            self._notebook.add(f"attempt {failure.attempt} failed: {_reason(failure.error)}; back to {point}")
         self._failures_told = len(failures)
+
+
+def _reason(error: BaseException) -> str:
+    """The sentence that says what happened, without where Spark noticed it."""
+    return str(error).rpartition("Exception: ")[2].partition(". ")[0][:100]

@@ -10,15 +10,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _DAEMON = b"pyspark.daemon"
-_SAMPLE_SECONDS = 0.1
+#: A worker that is seen computing so often in a row is in the middle of a task.
+_LOOKS = 4
+_LOOK_SECONDS = 0.02
+_LONGEST_SECONDS = 0.5
 
 
 @dataclass(frozen=True)
 class _Process:
     pid: int
     parent: int
-    cpu_ticks: int
-    is_daemon_or_worker: bool
+    of_pyspark: bool
 
 
 def _processes() -> Iterator[_Process]:
@@ -26,16 +28,20 @@ def _processes() -> Iterator[_Process]:
         if not entry.name.isdigit():
             continue
         try:
-            # The name in parentheses may hold spaces; the fields behind it do not.
-            fields = (entry / "stat").read_text().rpartition(")")[2].split()
             command = (entry / "cmdline").read_bytes()
+            parent = int(_stat(int(entry.name))[1])
         except OSError:
             continue  # it ended meanwhile
-        yield _Process(int(entry.name), int(fields[1]), int(fields[11]) + int(fields[12]), _DAEMON in command)
+        yield _Process(int(entry.name), parent, _DAEMON in command)
 
 
-def _workers(root: int) -> dict[int, int]:
-    """CPU ticks of every process below ``root`` that PySpark's daemon forked, by process id."""
+def _stat(pid: int) -> list[str]:
+    """State, parent, and so on. The name before them, in parentheses, may hold spaces."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+
+
+def workers_below(root: int) -> list[int]:
+    """Process ids of what PySpark's daemon forked, where the daemon is below ``root``."""
     found = {process.pid: process for process in _processes()}
 
     def is_below(process: _Process | None) -> bool:
@@ -43,26 +49,29 @@ def _workers(root: int) -> dict[int, int]:
             process = found.get(process.parent)
         return process is not None
 
-    return {
-        process.pid: process.cpu_ticks
-        for process in found.values()
-        if process.is_daemon_or_worker
-        and (parent := found.get(process.parent)) is not None
-        and parent.is_daemon_or_worker
-        and is_below(process)
-    }
+    def is_worker(process: _Process) -> bool:
+        parent = found.get(process.parent)
+        return process.of_pyspark and parent is not None and parent.of_pyspark and is_below(process)
+
+    return [process.pid for process in found.values() if is_worker(process)]
 
 
-def kill_busy_worker() -> int | None:
-    """SIGKILL the worker below this process that computes most just now; its id, or None when all of them rest."""
-    before = _workers(os.getpid())
-    time.sleep(_SAMPLE_SECONDS)
-    work = {pid: ticks - before[pid] for pid, ticks in _workers(os.getpid()).items() if pid in before}
-    busiest = max(work, key=lambda pid: work[pid], default=None)
-    if busiest is None or work[busiest] == 0:
-        return None
+def kill_busy_worker(root: int) -> int | None:
+    """SIGKILL a worker below ``root`` that is computing; its id, or None when all of them rest for a while."""
+    seen_computing = dict.fromkeys(workers_below(root), 0)
+    deadline = time.monotonic() + _LONGEST_SECONDS
+    while time.monotonic() < deadline:
+        for pid, looks in seen_computing.items():
+            seen_computing[pid] = looks + 1 if _computes(pid) else 0
+            if seen_computing[pid] == _LOOKS:
+                os.kill(pid, signal.SIGKILL)
+                return pid
+        time.sleep(_LOOK_SECONDS)
+    return None
+
+
+def _computes(pid: int) -> bool:
     try:
-        os.kill(busiest, signal.SIGKILL)
-    except ProcessLookupError:
-        return None
-    return busiest
+        return _stat(pid)[0] == "R"
+    except OSError:
+        return False

@@ -1,0 +1,62 @@
+"""Which process the demo kills: a worker that computes, and nothing else."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from holdfast.demo.workers import kill_busy_worker, workers_below
+
+# Stands for PySpark's daemon, whose name is in its command line and in that of what it forks.
+_DAEMON = """
+import os, sys, time
+ready = "pyspark.daemon"
+if os.fork() == 0:
+    if sys.argv[1] == "busy":
+        while True:
+            pass
+    time.sleep(60)
+print("ready", flush=True)
+time.sleep(60)
+"""
+
+
+@pytest.fixture
+def daemon(request):
+    process = subprocess.Popen(
+        [sys.executable, "-c", _DAEMON, request.param, "pyspark.daemon"],
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+    )
+    assert process.stdout is not None and process.stdout.readline() == b"ready\n"
+    yield process
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait(20)
+    process.stdout.close()
+
+
+@pytest.mark.parametrize("daemon", ["busy"], indirect=True)
+def test_a_computing_worker_is_killed(daemon):
+    workers = workers_below(os.getpid())
+    assert len(workers) == 1 and daemon.pid not in workers
+    killed = next(pid for pid in iter(lambda: kill_busy_worker(os.getpid()), object()) if pid is not None)
+    assert killed == workers[0]
+    assert daemon.poll() is None
+
+
+@pytest.mark.parametrize("daemon", ["resting"], indirect=True)
+def test_a_resting_worker_is_left_alone(daemon):
+    assert len(workers_below(os.getpid())) == 1
+    assert kill_busy_worker(os.getpid()) is None
+
+
+@pytest.mark.parametrize("daemon", ["busy"], indirect=True)
+def test_workers_of_others_are_not_seen(daemon):
+    assert workers_below(daemon.pid) == workers_below(os.getpid())
+    with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"]) as other:
+        assert workers_below(other.pid) == []
+        other.kill()
