@@ -185,7 +185,7 @@ def test_the_minimum_over_active_channels(channels: list[ChannelStatus | None], 
 def test_a_channel_does_not_go_back() -> None:
     watermarks = gate(active(10), active(20))
     assert watermarks.update(0, 0, active(7)) == 10
-    assert watermarks.lowest() == 10
+    assert watermarks.current() == 10
 
 
 def test_idle_and_ended_of_all_channels() -> None:

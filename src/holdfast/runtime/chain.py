@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from typing import Any
 
 from holdfast.runtime.batch import Batch
@@ -123,16 +123,25 @@ class Chain:
                 batch.watermarks = self._gate.cap(edge_id, channel, batch.watermarks)
             self.push(batch, edge.input_index)
         if header.status is not None:
-            watermark = self._gate.update(edge_id, channel, header.status)
-            if watermark > self.head.watermark and watermark != MIN_WATERMARK:
-                self.head.process_watermark(watermark)
+            self._take_status(edge_id, channel, header.status)
+
+    def _take_status(self, edge_id: int, channel: int, status: ChannelStatus) -> None:
+        watermark = self._gate.update(edge_id, channel, status)
+        if watermark > self.head.watermark and watermark != MIN_WATERMARK:
+            self.head.process_watermark(watermark)
 
     def push(self, batch: Batch, input_index: int = 0) -> None:
         self.head.rows_in += len(batch)
         self.head.process(batch, input_index)
 
-    def end_input(self) -> None:
-        """All envelopes of the epoch are through: if every channel ended, so does this chain."""
+    def end_input(self, data_frames_read: Container[str] = ()) -> None:
+        """All envelopes of the epoch are through: if every channel ended, so does this chain.
+
+        The partitions of a DataFrame are one channel, which the driver ends: there may be none of them, and after a restore it is not read again.
+        """
+        for edge_id in self.spec.inputs:
+            if self._edges[edge_id].of_data_frame and self._edges[edge_id].source_operator in data_frames_read:
+                self._take_status(edge_id, 0, ChannelStatus(MAX_WATERMARK, False, True))
         if not self.finished and self.spec.inputs and self._gate.ended:
             self._finish()
 

@@ -57,6 +57,8 @@ class EpochSpec:
     durable_epoch: int = -1
     #: Sources are not read: the epoch runs for timers, a checkpoint or a notification.
     read_sources: bool = True
+    #: Operator ids of the DataFrames that have been read whole by the end of this epoch.
+    data_frames_read: frozenset[str] = frozenset()
     #: The last epoch of the attempt: functions are closed at its end and local stores are removed.
     close: bool = False
 

@@ -10,12 +10,13 @@ import os
 import pickle
 import shutil
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from holdfast.errors import StoreVersionError
 from holdfast.runtime.chain import Chain
-from holdfast.runtime.environment import OperatorEnvironment
+from holdfast.runtime.environment import OperatorEnvironment, wall_clock
 from holdfast.runtime.epoch import EpochSpec, RestoredJob
 from holdfast.runtime.fields import PackedFields, pack_fields, unpack_fields
 from holdfast.runtime.functions import FunctionOperator
@@ -34,10 +35,11 @@ _live: dict[_TaskKey, LiveTask] = {}
 class LiveTask:
     """Made by ``obtain``; ``commit`` keeps it for the next epoch, ``abandon`` drops it."""
 
-    def __init__(self, plan: JobPlan, level: int, slot: int, attempt: int) -> None:
+    def __init__(self, plan: JobPlan, level: int, slot: int, attempt: int, clock: Callable[[], int] = wall_clock) -> None:
         edges = {edge.edge_id: edge for edge in plan.edges}
         self._plan = plan
         self._attempt = attempt
+        self._clock = clock
         self._key: _TaskKey = (plan.job_id, attempt, level, slot)
         self._directory = attempt_directory(plan, attempt) / f"level-{level}-slot-{slot}"
         self.chains = [Chain(spec, slot, edges, plan.options) for spec in plan.chains_of(level, slot)]
@@ -48,24 +50,35 @@ class LiveTask:
         self.restored_bytes = 0
 
     @staticmethod
-    def obtain(plan: JobPlan, level: int, slot: int, spec: EpochSpec, load_restored: Callable[[], RestoredJob | None]) -> LiveTask:
+    def obtain(
+        plan: JobPlan,
+        level: int,
+        slot: int,
+        spec: EpochSpec,
+        load_restored: Callable[[], RestoredJob | None],
+        clock: Callable[[], int] = wall_clock,
+    ) -> LiveTask:
         """The task at the stamp that the coordinator accepted: live, from this host's disk, or from the checkpoint."""
         base = Stamp(spec.epoch - 1, spec.base_nonce(level, slot))
         task = _live.pop((plan.job_id, spec.attempt, level, slot), None)
         if task is None or task._stamp != base:
             if task is not None:
                 task._close_stores()
-            task = LiveTask(plan, level, slot, spec.attempt)
-            try:
-                task._take_up(spec, base, load_restored)
-            except BaseException:
-                task.abandon()
-                raise
+            task = LiveTask(plan, level, slot, spec.attempt, clock)
+            begin = partial(task._take_up, spec, base, load_restored)
         else:
-            task.restored_bytes = 0
-            for store in task._stores.values():
-                store.begin(base)
+            begin = partial(task._resume, base)
+        try:
+            begin()
+        except BaseException:
+            task.abandon()
+            raise
         return task
+
+    def _resume(self, base: Stamp) -> None:
+        self.restored_bytes = 0
+        for store in self._stores.values():
+            store.begin(base)
 
     def _take_up(self, spec: EpochSpec, base: Stamp, load_restored: Callable[[], RestoredJob | None]) -> None:
         memory = self._read_memory(base)
@@ -104,6 +117,7 @@ class LiveTask:
             operator_state=store.operator_state,
             keyed_state=store.keyed_state,
             restored_checkpoint_id=restored.checkpoint_id if restored is not None and store.restored else None,
+            clock=self._clock,
             parameters=self._plan.parameters,
         )
 

@@ -95,7 +95,7 @@ class Router:
         route = self._partitioner.route(batch, columns)
         wire = self._wire(columns, batch, route.keys)
         if route.keys.form != self._key_form:
-            self._flush_all()
+            self.flush()
             self._key_form = route.keys.form
         if route.single is not None:
             self._buffer(route.single, wire)
@@ -153,7 +153,8 @@ class Router:
         if self._buffered[target] >= self._options.envelope_bytes:
             self._flush(target, None)
 
-    def _flush_all(self) -> None:
+    def flush(self) -> None:
+        """Send all rows that wait, without a status."""
         for target, buffered in enumerate(self._buffers):
             if buffered:
                 self._flush(target, None)

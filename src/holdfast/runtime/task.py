@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import socket
 import uuid
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Iterator
 
 import msgspec
 
@@ -17,7 +17,7 @@ from holdfast.errors import CheckpointError, StorageError
 from holdfast.failpoints import failpoint
 from holdfast.runtime.aligner import Aligner
 from holdfast.runtime.chain import Chain
-from holdfast.runtime.envelope import COORDINATOR_EDGE, CONTROL_EDGE, Barrier, Envelope, Header, pack, unpack_header
+from holdfast.runtime.envelope import CONTROL_EDGE, Barrier, Envelope, Header, pack, unpack_header
 from holdfast.runtime.environment import wall_clock
 from holdfast.runtime.epoch import Acknowledgement, EpochSpec, RestoredJob, SinkHandle
 from holdfast.runtime.live_task import LiveTask
@@ -29,80 +29,110 @@ _ack_encoder = msgspec.msgpack.Encoder()
 
 
 class TaskRun:
-    """One execution. ``run`` yields envelopes; whoever drives it must exhaust it."""
+    """One execution. ``run`` drives it from the first envelope to the last; whoever drives it must exhaust it.
 
-    def __init__(self, plan: JobPlan, level: int, slot: int, spec: EpochSpec, load_restored: Callable[[], RestoredJob | None]) -> None:
+    ``start``, ``receive``, ``end_input``, ``close_outputs`` and ``commit`` are its steps in their order, for a driver that hands envelopes in one by one.
+    After an error in any of them comes ``abandon``.
+    """
+
+    def __init__(
+        self,
+        plan: JobPlan,
+        level: int,
+        slot: int,
+        spec: EpochSpec,
+        load_restored: Callable[[], RestoredJob | None],
+        clock: Callable[[], int] = wall_clock,
+        outbox: Outbox | None = None,
+    ) -> None:
         self._plan = plan
         self._level = level
         self._slot = slot
         self._spec = spec
         self._load_restored = load_restored
+        self._clock = clock
         self._nonce = uuid.uuid4().hex[:16]
-        self._outbox = Outbox(slot, plan.slots)
-        self._targets = {edge: chain_id for chain_id, c in enumerate(plan.chains) if c.level == level for edge in c.inputs}
+        self._outbox = outbox or Outbox(slot, plan.slots)
+        self._facts = {"epoch": spec.epoch, "level": level, "slot": slot, "attempt": spec.attempt}
+        self._task: LiveTask | None = None
+        self._consumed: dict[int, str] = {}
+        self._handles: list[SinkHandle] = []
+
+    @property
+    def chains(self) -> list[Chain]:
+        """The chains of the started task."""
+        assert self._task is not None
+        return self._task.chains
 
     def run(self, incoming: Iterator[Envelope], senders: list[int]) -> Iterator[Envelope]:
         """Everything this subtask sends in this epoch. ``senders`` are the tasks of the level before (none for level 0)."""
-        facts = {"epoch": self._spec.epoch, "level": self._level, "slot": self._slot, "attempt": self._spec.attempt}
-        failpoint("task.start", **facts)
-        task = LiveTask.obtain(self._plan, self._level, self._slot, self._spec, self._load_restored)
-        failpoint("task.opened", **facts)
         try:
-            for chain in task.chains:
-                chain.begin_epoch(self._spec.epoch, self._nonce, self._outbox)
-                chain.notify(self._spec.notifications)
-            self._fire_timers(task.chains)
-            consumed = yield from self._consume(task.chains, incoming, senders)
-            handles = yield from self._close_outputs(task.chains)
-            failpoint("task.outputs-sent", **facts)
-            snapshots, snapshot_failure = self._snapshot(task)
-            failpoint("task.before-commit", **facts)
-            task.commit(self._spec, self._nonce)
-            failpoint("task.after-commit", **facts)
-            acknowledgement = self._acknowledge(task, consumed, handles, snapshots, snapshot_failure)
+            self.start(senders)
+            if self._level == 0:
+                # A task that leaves input unread costs Spark the worker process.
+                for _ in incoming:
+                    pass
+                yield from self._read_sources()
+            else:
+                for envelope in incoming:
+                    self.receive(envelope)
+                    yield from self._outbox.take()
+            self.end_input()
+            self.close_outputs()
+            yield from self._outbox.take()
+            rest = self.commit()
         except BaseException:
-            task.abandon()
+            self.abandon()
             raise
-        yield from acknowledgement
+        yield from rest
+
+    def start(self, senders: list[int]) -> None:
+        """Take the task up at the accepted stamp, tell it what became of checkpoints, fire what is overdue."""
+        failpoint("task.start", **self._facts)
+        self._task = LiveTask.obtain(self._plan, self._level, self._slot, self._spec, self._load_restored, self._clock)
+        failpoint("task.opened", **self._facts)
+        for chain in self.chains:
+            chain.begin_epoch(self._spec.epoch, self._nonce, self._outbox)
+            chain.notify(self._spec.notifications)
+        self._aligner: Aligner[Envelope] = Aligner(senders if self._level else [])
+        self._by_edge = {edge: chain for chain in self.chains for edge in chain.spec.inputs}
+        self.fire_timers()
 
     # -- input -----------------------------------------------------------------------------------------------------------------
 
-    def _consume(
-        self, chains: list[Chain], incoming: Iterator[Envelope], senders: list[int]
-    ) -> Generator[Envelope, None, dict[int, str]]:
-        """Process everything that comes in; returns the nonce of each sender."""
-        if self._level == 0:
-            # A task that leaves input unread costs Spark the worker process.
-            for _ in incoming:
-                pass
-            yield from self._read_sources(chains)
-            return {}
-        aligner: Aligner[Envelope] = Aligner(senders)
-        by_edge = {edge: chain for chain in chains for edge in chain.spec.inputs}
-        for envelope in incoming:
-            header, body = unpack_header(envelope.payload)
-            aligner.accept(envelope.sender, envelope.sequence, envelope)
-            if header.barrier is not None:
-                aligner.barrier(envelope.sender, header.barrier)
-            if envelope.edge in by_edge:
-                by_edge[envelope.edge].receive(envelope.edge, envelope.channel, header, body)
-                self._fire_timers(chains)
-            elif envelope.edge != CONTROL_EDGE:
-                self._pass_on(envelope, header, body)
-            yield from self._outbox.take()
-        checkpoint = self._spec.checkpoint
-        nonces = aligner.verify(self._spec.attempt, self._spec.epoch, checkpoint.checkpoint_id if checkpoint else None)
-        for chain in chains:
-            chain.end_input()
-        yield from self._outbox.take()
-        return nonces
+    def receive(self, envelope: Envelope) -> None:
+        """Process one message of the level before, or pass it on."""
+        header, body = unpack_header(envelope.payload)
+        self._aligner.accept(envelope.sender, envelope.sequence, envelope)
+        if header.barrier is not None:
+            self._aligner.barrier(envelope.sender, header.barrier)
+        if envelope.edge in self._by_edge:
+            self._by_edge[envelope.edge].receive(envelope.edge, envelope.channel, header, body)
+            self.fire_timers()
+        elif envelope.edge != CONTROL_EDGE:
+            self._pass_on(envelope, header, body)
 
-    def _read_sources(self, chains: list[Chain]) -> Iterator[Envelope]:
+    def end_input(self) -> None:
+        """Everything is there, or the epoch fails."""
+        checkpoint = self._spec.checkpoint
+        self._consumed = self._aligner.verify(
+            self._spec.attempt, self._spec.epoch, checkpoint.checkpoint_id if checkpoint else None
+        )
+        for chain in self.chains:
+            chain.end_input(self._spec.data_frames_read)
+
+    def fire_timers(self) -> None:
+        """Fire the processing-time timers that are due."""
+        now = self._clock()
+        for chain in self.chains:
+            chain.fire_processing_timers(now)
+
+    def _read_sources(self) -> Iterator[Envelope]:
         if not self._spec.read_sources:
             return
-        for chain in chains:
+        for chain in self.chains:
             for _ in chain.read_source(self._spec.rows_per_subtask, self._spec.max_millis):
-                self._fire_timers(chains)
+                self.fire_timers()
                 yield from self._outbox.take()
         yield from self._outbox.take()
 
@@ -113,24 +143,37 @@ class TaskRun:
         envelope.slot = self._slot
         self._outbox.pass_on(envelope)
 
-    def _fire_timers(self, chains: list[Chain]) -> None:
-        now = wall_clock()
-        for chain in chains:
-            chain.fire_processing_timers(now)
-
     # -- output ----------------------------------------------------------------------------------------------------------------
 
-    def _close_outputs(self, chains: list[Chain]) -> Generator[Envelope, None, list[SinkHandle]]:
-        """Last rows, pre-commits, barriers; returns the sinks' handles."""
-        self._fire_timers(chains)
+    def close_outputs(self) -> None:
+        """Last rows and pre-commits of sinks. What is sent from now on is the acknowledgement and the barriers."""
+        self.fire_timers()
         checkpoint = self._spec.checkpoint
-        handles: list[SinkHandle] = []
-        for chain in chains:
+        for chain in self.chains:
             if checkpoint is not None:
                 chain.prepare_snapshot(checkpoint.checkpoint_id)
-            handles += chain.end_epoch()
-        yield from self._outbox.take()
-        return handles
+            self._handles += chain.end_epoch()
+
+    def commit(self) -> list[Envelope]:
+        """Write the snapshot, commit the local stores, and give what is left to send: acknowledgement and barriers."""
+        assert self._task is not None
+        failpoint("task.outputs-sent", **self._facts)
+        snapshots, failure = self._snapshot(self._task)
+        failpoint("task.before-commit", **self._facts)
+        # Timers are read inside the epoch's transaction.
+        timers = [t for c in self.chains if (t := c.next_processing_timer()) is not None]
+        self._task.commit(self._spec, self._nonce)
+        failpoint("task.after-commit", **self._facts)
+        acknowledgement = self._acknowledgement(self._task, snapshots, failure, min(timers, default=None))
+        if self._spec.close:
+            self._task.dispose()
+        self._outbox.to_coordinator(self._slot, pack(Header(), _ack_encoder.encode(acknowledgement)))
+        return self._outbox.close(self._barrier())
+
+    def abandon(self) -> None:
+        """The execution failed: nothing of it is kept."""
+        if self._task is not None:
+            self._task.abandon()
 
     def _snapshot(self, task: LiveTask) -> tuple[list[SubtaskSnapshot], str | None]:
         """What the subtasks wrote, or why they could not: a full disk aborts the checkpoint, not the job."""
@@ -144,38 +187,28 @@ class TaskRun:
         except (StorageError, CheckpointError, OSError) as error:
             return [], f"{type(error).__name__}: {error}"
 
-    def _acknowledge(
-        self,
-        task: LiveTask,
-        consumed: dict[int, str],
-        handles: list[SinkHandle],
-        snapshots: list[SubtaskSnapshot],
-        snapshot_failure: str | None,
-    ) -> list[Envelope]:
+    def _acknowledgement(
+        self, task: LiveTask, snapshots: list[SubtaskSnapshot], snapshot_failure: str | None, next_timer: int | None
+    ) -> Acknowledgement:
         chains = task.chains
-        timers = [t for c in chains if (t := c.next_processing_timer()) is not None]
-        acknowledgement = Acknowledgement(
+        return Acknowledgement(
             group=0,
             level=self._level,
             slot=self._slot,
             epoch=self._spec.epoch,
             nonce=self._nonce,
-            consumed=consumed,
+            consumed=self._consumed,
             progress=tuple(p for c in chains for p in c.progress()),
-            transactions=tuple(handles),
+            transactions=tuple(self._handles),
             snapshots=tuple(snapshots),
             snapshot_failure=snapshot_failure,
-            next_timer=min(timers, default=None),
+            next_timer=next_timer,
             ended=all(c.finished for c in chains),
             restored_bytes=task.restored_bytes,
             warnings=tuple(task.take_warnings()),
             host=socket.gethostname(),
             executor=f"{socket.gethostname()}/{os.getppid()}",
         )
-        if self._spec.close:
-            task.dispose()
-        self._outbox.to_coordinator(self._slot, pack(Header(), _ack_encoder.encode(acknowledgement)))
-        return self._outbox.close(self._barrier())
 
     def _barrier(self) -> Barrier:
         spec, checkpoint = self._spec, self._spec.checkpoint

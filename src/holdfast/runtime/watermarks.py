@@ -133,9 +133,6 @@ class ChannelWatermarks:
     def ended(self) -> bool:
         return all(s.ended for s in self._channels.values())
 
-    def lowest(self) -> int:
-        return min((s.watermark for s in self._channels.values()), default=MIN_WATERMARK)
-
     def dump(self) -> list[tuple[int, int, int, bool, bool]]:
         return [(e, c, s.watermark, s.idle, s.ended) for (e, c), s in self._channels.items()]
 

@@ -84,8 +84,8 @@ class Attempt:
 
     def _run_epoch(self, request: CheckpointRequest | None, read_sources: bool = True, close: bool = False) -> None:
         context = self._context
-        spec = self._spec(request, read_sources, close)
         unread = self._data_frames.unread() if read_sources else ()
+        spec = self._spec(request, read_sources, close, self._data_frames.read_with(unread))
         started = time.time()
         acknowledgements, partitions = self._runner.run(spec, unread)
         failpoint("driver.epoch-collected", epoch=spec.epoch, attempt=spec.attempt)
@@ -105,7 +105,9 @@ class Attempt:
         if context.checkpoints.coordinator.job_failure is not None:
             raise context.checkpoints.coordinator.job_failure
 
-    def _spec(self, request: CheckpointRequest | None, read_sources: bool, close: bool) -> EpochSpec:
+    def _spec(
+        self, request: CheckpointRequest | None, read_sources: bool, close: bool, data_frames_read: frozenset[str]
+    ) -> EpochSpec:
         settings, storage = self._job.epoch, self._context.checkpoints.storage
         notifications = tuple(
             Notification(NotificationKind(n.kind.name), n.checkpoint_id)
@@ -125,6 +127,7 @@ class Attempt:
             notifications=notifications,
             durable_epoch=self._durable_epoch,
             read_sources=read_sources,
+            data_frames_read=data_frames_read,
             close=close,
         )
 

@@ -21,6 +21,10 @@ class DataFrameProgress:
     def unread(self) -> tuple[DataFrameInput, ...]:
         return tuple(source for source in self._all if source.operator_id not in self._read)
 
+    def read_with(self, sources: Iterable[DataFrameInput]) -> frozenset[str]:
+        """The operator ids of what will have been read once ``sources`` are."""
+        return frozenset(self._read | {source.operator_id for source in sources})
+
     def mark_read(self, sources: Iterable[DataFrameInput]) -> None:
         self._read |= {source.operator_id for source in sources}
 

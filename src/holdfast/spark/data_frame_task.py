@@ -11,7 +11,7 @@ from pyspark import TaskContext
 from pyspark.core.broadcast import Broadcast
 
 from holdfast.runtime.batch import Batch
-from holdfast.runtime.envelope import GROUP_SIZE, Barrier, ChannelStatus, Header, pack
+from holdfast.runtime.envelope import GROUP_SIZE, Barrier, Header, pack
 from holdfast.runtime.epoch import Acknowledgement, EpochSpec, OperatorProgress
 from holdfast.runtime.operator import MAX_WATERMARK
 from holdfast.runtime.plan import JobPlan
@@ -68,7 +68,7 @@ class _Partition:
                 router.collect(batch)
             yield from envelope_batches(iter(self._outbox.take()), values)
         for router in self._routers:
-            router.close_epoch(ChannelStatus(MAX_WATERMARK, False, True))
+            router.flush()  # the driver says when a DataFrame has ended
         self._outbox.to_coordinator(0, pack(Header(), msgspec.msgpack.encode(self._acknowledgement(rows))))
         checkpoint = self._spec.checkpoint
         barrier = Barrier(
