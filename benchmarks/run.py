@@ -35,11 +35,8 @@ def main() -> int:
                 print(failure, file=sys.stderr)
                 continue
             rounds.setdefault(benchmark.name, []).append(run)
-            print(
-                f"{number + 1}/{repeats} {benchmark.name}: {run.rows_per_second:,.0f} rows/s",
-                file=sys.stderr,
-                flush=True,
-            )
+            rate = f"{run.rows_per_second:,.0f} rows/s, load {run.load}"
+            print(f"{number + 1}/{repeats} {benchmark.name}: {rate}", file=sys.stderr, flush=True)
     print(f"{facts['cores']} cores, {facts['cpu']}, load {facts['load']} at the start, keys {shape.keys:,}\n")
     print(report.table(report.figures(rounds)))
     print(f"\n{report.write_json(options.results, facts, rounds)}")

@@ -80,6 +80,8 @@ def configuration(arguments: JobArguments) -> Configuration:
         config.set_string(name, value)
     config.set_string("parallelism.default", "2")
     config.set_string("state.backend.type", backend)
+    # A run with a restart in it is no measurement.
+    config.set_string("restart-strategy.type", "none")
     config.set_string("holdfast.state.local-dir", str(arguments.scratch / "state"))
     config.set_string("holdfast.epoch.max-rows", str(arguments.epoch_rows))
     # Epochs of the same size as the peers' micro-batches, however slow the machine.
