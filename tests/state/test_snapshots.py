@@ -92,9 +92,7 @@ def fired(task: Subtask) -> list[tuple[int, int]]:
 
 
 @pytest.mark.parametrize("target", BACKENDS)
-def test_a_full_snapshot_gives_everything_back(
-    task: Subtask, files: MemoryFiles, tmp_path: Path, target: str
-) -> None:
+def test_a_full_snapshot_gives_everything_back(task: Subtask, files: MemoryFiles, tmp_path: Path, target: str) -> None:
     fill(task, range(100))
     full = snapshot(task, files)
     assert stands_alone(full) and full.backend == task.name

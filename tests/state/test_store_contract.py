@@ -256,6 +256,21 @@ def test_another_process_goes_on(name: str, tmp_path: Path, method: str) -> None
     assert content(store) == {b"b": b"2", b"c": b"3", b"d": b"4"}
 
 
+def test_what_another_process_stepped_back_over_is_gone(name: str, tmp_path: Path) -> None:
+    store, start = fresh_store(name, tmp_path, {b"a": b"1"})
+    first = run(store, start, {b"b": b"2"})
+    second = run(store, first, {b"c": b"3"}, nonce="parent")
+    child = multiprocessing.get_context("fork").Process(
+        target=_commit_in_child, args=(name, tmp_path, first, {b"d": b"4"}, Stamp(2, "child"))
+    )
+    child.start()
+    child.join(60)
+    with pytest.raises(StoreVersionError, match=r"execution parent.*execution child"):
+        store.begin(second)
+    store.begin(Stamp(2, "child"))
+    assert content(store) == {b"a": b"1", b"b": b"2", b"d": b"4"}
+
+
 _VICTIM = """
     import sys, time
     from pathlib import Path

@@ -210,8 +210,7 @@ def _runs(blocks: list[_Block]) -> Iterator[list[_Block]]:
     run: list[_Block] = []
     for block in blocks:
         if run and (
-            block.offset != run[-1].offset + run[-1].length
-            or block.offset + block.length - run[0].offset > _READ_BYTES
+            block.offset != run[-1].offset + run[-1].length or block.offset + block.length - run[0].offset > _READ_BYTES
         ):
             yield run
             run = []

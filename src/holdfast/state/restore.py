@@ -89,9 +89,7 @@ def _renamed(entries: Iterator[tuple[bytes, bytes]], changes: dict[int, int]) ->
     if not changes:
         return entries
     ids = {old: id_bytes(new) for old, new in changes.items()}
-    return (
-        (key[:2] + ids.get(read_id(key), key[2:HEAD_LENGTH]) + key[HEAD_LENGTH:], value) for key, value in entries
-    )
+    return ((key[:2] + ids.get(read_id(key), key[2:HEAD_LENGTH]) + key[HEAD_LENGTH:], value) for key, value in entries)
 
 
 def _batches(entries: Iterator[tuple[bytes, bytes]], timer_ids: set[int]) -> Iterator[list[Entry]]:

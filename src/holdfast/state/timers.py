@@ -97,17 +97,11 @@ class TimerQueue:
         Timers that are registered meanwhile and are due by then come in the same pass.
         """
         due = time_bytes(to)
-        self._firing = True
-        try:
-            while (first := self._first()) is not None and first[_TIME] <= due:
-                yield self._take(first)
-        finally:
-            self._firing = False
+        while (first := self._first()) is not None and first[_TIME] <= due:
+            yield self._take(first)
 
     def collect(self, pending: Pending) -> None:
-        """Hand over what changed; while timers fire, it is kept for later, because their order depends on it."""
-        if self._firing:
-            return
+        """Hand over what changed. It may happen while timers fire: they go on from what is stored then."""
         for entry in self._removed:
             pending.writes += ((entry, None), (state_entry(entry), None))
         for entry in self._added:
@@ -121,7 +115,6 @@ class TimerQueue:
         """Read the index from its beginning next time."""
         self._ahead: deque[bytes] = deque()
         self._position: bytes | None = self._start
-        self._firing = False
 
     def _entry(self, timestamp: int, key: Any, namespace: Any) -> bytes:
         group, sized_key = self._access.keys.parts_of(key)
