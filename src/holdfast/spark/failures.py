@@ -16,6 +16,8 @@ from holdfast.errors import EpochError, HoldfastError
 
 _MARK = "holdfast-failure:"
 _PATTERN = re.compile(re.escape(_MARK) + r"(\{.*?\})$", re.MULTILINE)
+#: What happened to the task. Lines before it say where the driver waited, "Caused by" behind it which socket broke.
+_TASK_FAILURE = re.compile(r"most recent failure: (.+)")
 
 
 class TaskFailure(msgspec.Struct, frozen=True):
@@ -49,7 +51,17 @@ def failure_of(error: BaseException) -> HoldfastError:
         Exception.__init__(restored, failure.message)
         restored.__cause__ = error
         return restored
-    first = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
-    lost = EpochError(f"The epoch's Spark job failed: {first.strip()[:500]}")
+    lost = EpochError(f"The epoch's Spark job failed: {_gist(str(error)) or type(error).__name__}")
     lost.__cause__ = error
     return lost
+
+
+def _gist(text: str) -> str:
+    """The one line of Spark's report that says most to a person."""
+    failed_task = _TASK_FAILURE.search(text)
+    if failed_task is not None:
+        return failed_task[1][:500]
+    lines = [line.strip() for line in text.splitlines() if line.strip() and not line.strip().startswith("at ")]
+    causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
+    told = [line for line in lines if "Job aborted" in line or "Exception: " in line]
+    return next(iter(causes[-1:] or told[:1] or lines[:1]), "")[:500]
