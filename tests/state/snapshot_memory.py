@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from holdfast.errors import CorruptFileError
-from holdfast.state.handles import FileHandle
+from holdfast.state.handles import FileHandle, KeyedSnapshot, SnapshotKind
 from holdfast.state.snapshot_io import SnapshotReader, SnapshotWriter
 from holdfast.storage.checksum import checksum
 
@@ -34,3 +36,15 @@ class MemoryFiles(SnapshotWriter, SnapshotReader):
         self.bytes_read += length
         self.reads += 1
         return data
+
+
+def stands_alone(snapshot: KeyedSnapshot) -> bool:
+    """Whether a snapshot needs no files before its own."""
+    return bool(snapshot.files) and snapshot.files[0].kind is SnapshotKind.FULL
+
+
+def chain(base: KeyedSnapshot, newer: KeyedSnapshot) -> KeyedSnapshot:
+    """``newer`` with the files it is based on before its own, as the coordinator joins them."""
+    if stands_alone(newer):
+        return newer
+    return msgspec.structs.replace(newer, files=base.files + newer.files)

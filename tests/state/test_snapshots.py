@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.state.backend_under_test import MAX_PARALLELISM, Subtask, scope_of
-from tests.state.snapshot_memory import MemoryFiles
+from tests.state.snapshot_memory import MemoryFiles, chain, stands_alone
 from tests.state.stores import BACKENDS, make_backend
 
 from holdfast.errors import CorruptFileError, RestoreError, StateMigrationError
@@ -25,7 +25,7 @@ from holdfast.state.descriptors import (
 from holdfast.state.handles import CheckpointRequest, KeyedSnapshot, SnapshotKind
 from holdfast.state.keygroups import KeyGroupRange
 from holdfast.state.restore import restore_into
-from holdfast.state.snapshots import async_write, chain, should_rebase, stands_alone, sync_prepare
+from holdfast.state.snapshots import async_write, sync_prepare
 from holdfast.state.store import Stamp
 from holdfast.state.timers import TimeDomain
 from holdfast.types.typeinfo import Types
@@ -211,7 +211,6 @@ def test_large_images_have_several_files(
     full = async_write(prepared, files, "keyed", heartbeat=lambda: beats.append(1))
     assert len(full.files) > 5 and len(beats) == len(full.files)
     assert [file.kind for file in full.files] == [SnapshotKind.FULL] + [SnapshotKind.DELTA] * (len(full.files) - 1)
-    assert not should_rebase(full)
     task.next_epoch()
     again = restored(task.name, tmp_path / "target", [full], files)
     assert content(again, range(500)) == content(task, range(500))
@@ -252,18 +251,6 @@ def test_full_is_asked_for_by_operator_and_subtask(task: Subtask, files: MemoryF
     request = CheckpointRequest(1, "CHECKPOINT", 0, 1, 2, task.stamp.epoch, frozenset({("counter", 3)}))
     assert sync_prepare(task.backend, request, "counter", 3).kind is SnapshotKind.FULL
     assert sync_prepare(task.backend, request, "counter", 2).kind is SnapshotKind.DELTA
-
-
-def test_chains_are_rebased_when_deltas_outgrow_the_image(task: Subtask, files: MemoryFiles) -> None:
-    fill(task, range(100))
-    found = snapshot(task, files)
-    for number in range(2, 10):
-        task.next_epoch()
-        fill(task, range(number * 100, number * 100 + 40))
-        found = chain(found, snapshot(task, files, base_epoch=task.stamp.epoch, number=number))
-        sizes = [file.handle.size for file in found.files]
-        assert should_rebase(found) == (sum(sizes[1:]) > sizes[0])
-    assert should_rebase(found)
 
 
 # Rescaling

@@ -4,10 +4,10 @@
 later and perhaps in another thread. A full image is encoded while it is read, in parts that go to a temporary file
 when they are large. A delta holds what changed since an epoch: present values, tombstones, and range tombstones.
 
-What a task gives is its own files only. A snapshot that begins with a DELTA continues the files of the checkpoint
-it is based on: whoever knows that checkpoint joins them (``chain``). A snapshot may have several files per image or
-delta: the first has the kind, the others are DELTAs on top of it with other keys, so that applying files in order
-is all a restore does.
+What a task gives is its own files only. A snapshot that begins with a DELTA, or has no files because nothing changed,
+continues the files of the checkpoint it is based on; the coordinator, which knows that checkpoint, joins them. An image
+or a delta may take several files: the first has the kind, the others are DELTAs on top of it with other keys, so that
+applying files in order is all a restore does. A full image has one file at least.
 """
 
 from __future__ import annotations
@@ -88,25 +88,6 @@ def async_write(
             KeyedFile(handle, kind, part.first_key_group, part.last_key_group, part.entries, prepared.checkpoint_id)
         )
     return msgspec.structs.replace(prepared.frame, files=tuple(files))
-
-
-def stands_alone(snapshot: KeyedSnapshot) -> bool:
-    """Whether a snapshot needs no files before its own."""
-    return bool(snapshot.files) and snapshot.files[0].kind is SnapshotKind.FULL
-
-
-def chain(base: KeyedSnapshot, newer: KeyedSnapshot) -> KeyedSnapshot:
-    """``newer`` with the files it is based on before its own."""
-    if stands_alone(newer):
-        return newer
-    return msgspec.structs.replace(newer, files=base.files + newer.files)
-
-
-def should_rebase(snapshot: KeyedSnapshot) -> bool:
-    """Whether the deltas of a chain have more bytes than its full image: then the next snapshot should be full."""
-    image = snapshot.files[0].checkpoint_id if snapshot.files else None
-    full = sum(file.handle.size for file in snapshot.files if file.checkpoint_id == image)
-    return sum(file.handle.size for file in snapshot.files) > 2 * full
 
 
 def _full_parts(backend: KeyedStateBackend) -> Iterable[EncodedPart]:
