@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from pathlib import Path
-
-import msgspec
+from collections.abc import Iterator
 
 from benchmarks.data import SCHEMA
+from benchmarks.jobs.counting_sink import CountingDiscardSink
 from benchmarks.jobs.protocol import SPARK_SETTINGS, Epoch, JobArguments, Outcome
 from holdfast.common import Configuration, Row, Types, WatermarkStrategy
-from holdfast.connectors.discard import DiscardSink
 from holdfast.datastream import FlatMapFunction, RuntimeContext, StreamExecutionEnvironment
 from holdfast.datastream.connectors.file_system import FileSource
 from holdfast.datastream.state import ValueStateDescriptor
-from holdfast.runtime.batch import Batch
-from holdfast.runtime.sink import TransactionName
 
 
 class CountWithKeyedState(FlatMapFunction):
@@ -35,41 +30,6 @@ class CountWithKeyedState(FlatMapFunction):
             yield value[0], current[0] // current[1]
         else:
             self.sum.update(current)
-
-
-class Counted(msgspec.Struct):
-    """How many rows a transaction dropped."""
-
-    name: TransactionName
-    rows: int = 0
-
-
-class CountingDiscardSink(DiscardSink):
-    """Drops rows and writes down how many were committed, one file a transaction: proof that the job did its work."""
-
-    def __init__(self, directory: Path) -> None:
-        self._directory = directory
-
-    def begin(self, name: TransactionName) -> Counted:  # type: ignore[override]
-        return Counted(name)
-
-    def write(self, transaction: Counted, batch: Batch) -> None:  # type: ignore[override]
-        transaction.rows += len(batch)
-
-    def pre_commit(self, transaction: Counted) -> bytes:  # type: ignore[override]
-        return msgspec.msgpack.encode(transaction)
-
-    def commit(self, handles: Sequence[bytes]) -> None:
-        for handle in handles:
-            counted = msgspec.msgpack.decode(handle, type=Counted)
-            name = counted.name
-            (self._directory / f"{name.epoch}-{name.subtask}-{name.nonce}").write_text(str(counted.rows))
-
-    def name_of(self, handle: bytes) -> TransactionName:
-        return msgspec.msgpack.decode(handle, type=Counted).name
-
-    def committed(self) -> int:
-        return sum(int(path.read_text()) for path in self._directory.iterdir())
 
 
 def configuration(arguments: JobArguments) -> Configuration:
