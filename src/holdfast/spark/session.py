@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
+from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 from holdfast.errors import ConfigurationError
@@ -48,11 +49,20 @@ def obtain_session(settings: Mapping[str, str]) -> SparkSession:
     # Without it Spark starts whatever python3 is on the path, which need not be the one that has our packages.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName("holdfast")
-    for key, value in {"spark.master": "local[*]", **_CORE_SETTINGS, **_EPOCH_SETTINGS, **settings}.items():
+    own = {"spark.master": "local[*]", **_CORE_SETTINGS, **_EPOCH_SETTINGS}
+    for key, value in {**own, **_submitted_settings(), **settings}.items():
         builder = builder.config(key, value)
     session = builder.getOrCreate()
     _check(session)
     return session
+
+
+def _submitted_settings() -> dict[str, str]:
+    """What spark-submit was told, the master included. What a builder sets would win over it."""
+    if "PYSPARK_GATEWAY_PORT" not in os.environ:
+        return {}
+    SparkContext._ensure_initialized()
+    return dict(SparkConf().getAll())
 
 
 @contextmanager
