@@ -82,13 +82,6 @@ def backend(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-def drop_live_objects() -> None:
-    """What the end of a worker process does."""
-    for task in list(live_task._live.values()):
-        task._close_stores()
-    live_task._live.clear()
-
-
 def expected_counts(rows: list[str]) -> list[tuple[str, int]]:
     counts: Counter[str] = Counter()
     found = []
@@ -110,7 +103,7 @@ def test_counts_over_many_epochs_with_and_without_live_objects(tmp_path: Path, b
         if all(a.ended for a in acknowledged):
             break
         if chance.random() < 0.4:
-            drop_live_objects()
+            live_task.forget_live_tasks("job")
     assert sorted(out) == sorted(expected_counts(rows))
     assert job.epoch == 21
 
@@ -123,7 +116,7 @@ def test_an_epoch_that_nobody_accepted_is_run_again(tmp_path: Path, backend: str
     for drop in (False, True):
         repeated = rows_of(job.run_epoch())
         if drop:
-            drop_live_objects()
+            live_task.forget_live_tasks("job")
         job.accepted, job.epoch = accepted, epoch
     assert rows_of(job.run_epoch()) == repeated
     out += repeated + rows_of(job.run_epoch())
@@ -144,7 +137,7 @@ def test_a_store_that_is_gone_after_the_first_epoch_is_never_taken_as_empty(tmp_
     job = LocalJob(plan_of(counting(["a", "b", "a", "b"]), tmp_path, backend))
     job.run_epoch()
     job.run_epoch()
-    drop_live_objects()
+    live_task.forget_live_tasks("job")
     job.plan = plan_of(counting(["a", "b", "a", "b"]), tmp_path / "another host", backend)
     with pytest.raises(StoreVersionError, match=r"epoch 2 is not on this host, and the last checkpoint is of epoch 0"):
         job.run_epoch()
@@ -191,9 +184,9 @@ def test_a_snapshot_that_cannot_be_written_fails_the_checkpoint_and_not_the_epoc
 def test_functions_are_told_of_checkpoints_and_their_fields_live_on(tmp_path: Path, backend: str) -> None:
     job = LocalJob(plan_of(counting(["a"] * 8), tmp_path, backend, parallelism=1))
     job.run_epoch()
-    drop_live_objects()
+    live_task.forget_live_tasks("job")
     job.run_epoch(notifications=(Notification(NotificationKind.COMPLETE, 4), Notification(NotificationKind.ABORTED, 5)))
-    drop_live_objects()
+    live_task.forget_live_tasks("job")
     job.run_epoch()
     (count,) = [o for task in live_task._live.values() for c in task.chains for o in c.operators if o.spec.name == "Count"]
     assert count.function.seen == 6  # type: ignore[attr-defined]

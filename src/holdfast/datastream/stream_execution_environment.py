@@ -163,6 +163,10 @@ class StreamExecutionEnvironment:
 
         return CloseableIterator(iter(collection), close)
 
+    def get_stream_graph(self) -> StreamGraph:
+        """The program as far as it was written since the last ``execute``."""
+        return self._graph
+
     def add_node(
         self,
         name: str,

@@ -182,6 +182,11 @@ class Chain:
                 self._routers[edge_id].close_epoch(status)
         return handles
 
+    def flush_outputs(self) -> None:
+        """Send the rows that wait for more, in the middle of an epoch."""
+        for router in self._routers.values():
+            router.flush()
+
     def fail_epoch(self) -> None:
         for operator in self.operators:
             operator.fail_epoch()

@@ -12,7 +12,7 @@ from holdfast.runtime.stateless import repeat_times, select_rows
 from holdfast.runtime.timer_service import TimerService
 from holdfast.state.descriptors import ValueStateDescriptor
 from holdfast.state.keys import KeyCodec
-from holdfast.state.timers import TimeDomain
+from holdfast.state.timers import TimeDomain, TimerQueue
 
 
 class KeyedOperator(FunctionOperator):
@@ -146,10 +146,14 @@ class KeyedProcessOperator(KeyedOperator):
 
     def bind_state(self) -> None:
         super().bind_state()
-        self._event_timers = self.keyed_state.timers("user", TimeDomain.EVENT_TIME)
-        self._processing_timers = self.keyed_state.timers("user", TimeDomain.PROCESSING_TIME)
+        self._event_timers = self.timers(TimeDomain.EVENT_TIME)
+        self._processing_timers = self.timers(TimeDomain.PROCESSING_TIME)
         service = TimerService(self, self._event_timers, self._processing_timers)
         self._context = KeyedProcessContext(service, self.key_context)
+
+    def timers(self, domain: TimeDomain) -> TimerQueue:
+        """The timers that the function sets."""
+        return self.keyed_state.timers("user", domain)
 
     def process(self, batch: Batch, input_index: int) -> None:
         function = method_of(self.function, "process_element")

@@ -32,6 +32,12 @@ _TaskKey = tuple[str, int, int, int]
 _live: dict[_TaskKey, LiveTask] = {}
 
 
+def forget_live_tasks(job_id: str, before_attempt: int | None = None) -> None:
+    """Close and forget what this process holds of a job, or of its attempts before one: who wants it takes it up from the host's disk."""
+    for key in [key for key in _live if key[0] == job_id and (before_attempt is None or key[1] < before_attempt)]:
+        _live.pop(key)._close_stores()
+
+
 class LiveTask:
     """Made by ``obtain``; ``commit`` keeps it for the next epoch, ``abandon`` drops it."""
 

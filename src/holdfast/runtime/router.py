@@ -46,6 +46,12 @@ class Outbox:
         ready, self._ready = self._ready, []
         return ready
 
+    def take_all(self) -> list[Envelope]:
+        """Also the last envelope of each link, for a driver that cannot wait: a link's barrier then travels alone."""
+        self._ready += [held for held in self._held if held is not None]
+        self._held = [None] * len(self._held)
+        return self.take()
+
     def close(self, barrier: Barrier) -> list[Envelope]:
         """Everything that is left, each link's last envelope carrying its barrier."""
         for slot, held in enumerate(self._held):

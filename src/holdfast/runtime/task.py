@@ -48,7 +48,8 @@ class TaskRun:
         self._plan = plan
         self._level = level
         self._slot = slot
-        self._spec = spec
+        #: What the epoch asks for. A driver that goes step by step may still add a checkpoint before ``end_input``.
+        self.spec = spec
         self._load_restored = load_restored
         self._clock = clock
         self._nonce = uuid.uuid4().hex[:16]
@@ -89,11 +90,11 @@ class TaskRun:
     def start(self, senders: list[int]) -> None:
         """Take the task up at the accepted stamp, tell it what became of checkpoints, fire what is overdue."""
         failpoint("task.start", **self._facts)
-        self._task = LiveTask.obtain(self._plan, self._level, self._slot, self._spec, self._load_restored, self._clock)
+        self._task = LiveTask.obtain(self._plan, self._level, self._slot, self.spec, self._load_restored, self._clock)
         failpoint("task.opened", **self._facts)
         for chain in self.chains:
-            chain.begin_epoch(self._spec.epoch, self._nonce, self._outbox)
-            chain.notify(self._spec.notifications)
+            chain.begin_epoch(self.spec.epoch, self._nonce, self._outbox)
+            chain.notify(self.spec.notifications)
         self._aligner: Aligner[Envelope] = Aligner(senders if self._level else [])
         self._by_edge = {edge: chain for chain in self.chains for edge in chain.spec.inputs}
         self.fire_timers()
@@ -114,12 +115,12 @@ class TaskRun:
 
     def end_input(self) -> None:
         """Everything is there, or the epoch fails."""
-        checkpoint = self._spec.checkpoint
+        checkpoint = self.spec.checkpoint
         self._consumed = self._aligner.verify(
-            self._spec.attempt, self._spec.epoch, checkpoint.checkpoint_id if checkpoint else None
+            self.spec.attempt, self.spec.epoch, checkpoint.checkpoint_id if checkpoint else None
         )
         for chain in self.chains:
-            chain.end_input(self._spec.data_frames_read)
+            chain.end_input(self.spec.data_frames_read)
 
     def fire_timers(self) -> None:
         """Fire the processing-time timers that are due."""
@@ -128,10 +129,10 @@ class TaskRun:
             chain.fire_processing_timers(now)
 
     def _read_sources(self) -> Iterator[Envelope]:
-        if not self._spec.read_sources:
+        if not self.spec.read_sources:
             return
         for chain in self.chains:
-            for _ in chain.read_source(self._spec.rows_per_subtask, self._spec.max_millis):
+            for _ in chain.read_source(self.spec.rows_per_subtask, self.spec.max_millis):
                 self.fire_timers()
                 yield from self._outbox.take()
         yield from self._outbox.take()
@@ -148,7 +149,7 @@ class TaskRun:
     def close_outputs(self) -> None:
         """Last rows and pre-commits of sinks. What is sent from now on is the acknowledgement and the barriers."""
         self.fire_timers()
-        checkpoint = self._spec.checkpoint
+        checkpoint = self.spec.checkpoint
         for chain in self.chains:
             if checkpoint is not None:
                 chain.prepare_snapshot(checkpoint.checkpoint_id)
@@ -162,10 +163,10 @@ class TaskRun:
         failpoint("task.before-commit", **self._facts)
         # Timers are read inside the epoch's transaction.
         timers = [t for c in self.chains if (t := c.next_processing_timer()) is not None]
-        self._task.commit(self._spec, self._nonce)
+        self._task.commit(self.spec, self._nonce)
         failpoint("task.after-commit", **self._facts)
         acknowledgement = self._acknowledgement(self._task, snapshots, failure, min(timers, default=None))
-        if self._spec.close:
+        if self.spec.close:
             self._task.dispose()
         self._outbox.to_coordinator(self._slot, pack(Header(), _ack_encoder.encode(acknowledgement)))
         return self._outbox.close(self._barrier())
@@ -177,7 +178,7 @@ class TaskRun:
 
     def _snapshot(self, task: LiveTask) -> tuple[list[SubtaskSnapshot], str | None]:
         """What the subtasks wrote, or why they could not: a full disk aborts the checkpoint, not the job."""
-        checkpoint, writer = self._spec.checkpoint, self._spec.writer
+        checkpoint, writer = self.spec.checkpoint, self.spec.writer
         if checkpoint is None or writer is None:
             return [], None
         for chain in task.chains:
@@ -195,7 +196,7 @@ class TaskRun:
             group=0,
             level=self._level,
             slot=self._slot,
-            epoch=self._spec.epoch,
+            epoch=self.spec.epoch,
             nonce=self._nonce,
             consumed=self._consumed,
             progress=tuple(p for c in chains for p in c.progress()),
@@ -211,7 +212,7 @@ class TaskRun:
         )
 
     def _barrier(self) -> Barrier:
-        spec, checkpoint = self._spec, self._spec.checkpoint
+        spec, checkpoint = self.spec, self.spec.checkpoint
         return Barrier(
             spec.attempt,
             spec.epoch,

@@ -13,6 +13,7 @@ from pyspark.core.broadcast import Broadcast
 
 from holdfast.runtime.envelope import COORDINATOR_EDGE, EXCHANGE_SCHEMA, Envelope
 from holdfast.runtime.epoch import EpochSpec, RestoredJob
+from holdfast.runtime.live_task import forget_live_tasks
 from holdfast.runtime.local_files import prepare_attempt
 from holdfast.runtime.plan import JobPlan
 from holdfast.runtime.task import TaskRun
@@ -58,6 +59,7 @@ def plan_of(plan: Broadcast[bytes], identity: tuple[str, int]) -> JobPlan:
         known = cloudpickle.loads(plan.value)
         # A worker serves one attempt at a time: older plans are of attempts that are over.
         _plans.clear()
+        forget_live_tasks(identity[0], before_attempt=identity[1])
         _plans[identity] = known
         prepare_attempt(known, identity[1])
     return known

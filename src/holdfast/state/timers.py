@@ -91,6 +91,11 @@ class TimerQueue:
         first = self._first()
         return None if first is None else read_time(first[_TIME])
 
+    def count(self) -> int:
+        """How many timers there are. Reads the whole index: for tests and statistics."""
+        stored = (key for key, _ in self._access.store.scan(self._start, self._end))
+        return len(self._added) + sum(1 for key in stored if key not in self._removed and key not in self._added)
+
     def advance(self, to: int) -> Iterator[Timer]:
         """Timers up to ``to``, in time order, each removed before it is given out.
 
