@@ -53,7 +53,7 @@ def test_the_tables_have_epochs_checkpoints_restarts_and_notes():
     console = Console(file=io.StringIO(), width=140)
     console.print(_render(PROGRESS))
     text = console.file.getvalue()
-    for shown in ("RUNNING", "restarts 1", "3,000 of 4,000 events", "2,000", "700", "completed", "2 kB", "250 ms"):
+    for shown in ("RUNNING", "restarts 1", "3,000 of 4,000 events", "1,500/s", "700", "completed", "2 kB", "250 ms"):
         assert shown in text
     assert "SIGKILL to Python worker 77" in text
 

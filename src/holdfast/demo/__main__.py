@@ -52,7 +52,8 @@ def _parser() -> argparse.ArgumentParser:
 
 def _keep_terminal_clean(log: Path) -> None:
     """Warnings go to a file, and so does standard error as the JVM inherits it: it prints traces of killed workers."""
-    logging.basicConfig(filename=log, level=logging.INFO)
+    logging.basicConfig(filename=log)
+    logging.getLogger("holdfast").setLevel(logging.INFO)
     own = os.dup(sys.stderr.fileno())
     with log.open("ab") as file:
         os.dup2(file.fileno(), sys.stderr.fileno())

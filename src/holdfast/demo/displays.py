@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 _SHOWN_EPOCHS = 8
-_SHOWN_CHECKPOINTS = 6
-_SHOWN_NOTES = 6
+_SHOWN_CHECKPOINTS = 8
+_SHOWN_NOTES = 7
 
 
 class Display(ABC):
@@ -96,15 +96,15 @@ def _render(progress: Progress) -> RenderableType:
     colour = {"RUNNING": "green", "FINISHED": "green", "RESTARTING": "yellow", "FAILING": "red", "FAILED": "red"}
     head = Text.assemble(
         (f" {progress.status} ", f"bold reverse {colour.get(progress.status, 'cyan')}"),
-        f"  {progress.seconds:5.1f} s   attempt {progress.attempt}   restarts {progress.restarts}   "
-        f"{progress.rows:,} of {progress.events_written:,} events   {progress.rows_per_second:,.0f} rows/s",
+        f" {progress.seconds:5.1f} s  attempt {progress.attempt}, restarts {progress.restarts}  "
+        f"{progress.rows:,} of {progress.events_written:,} events, {progress.rows_per_second:,.0f}/s",
     )
     notes = [Text(f"{note.seconds:6.1f} s  {note.text}") for note in progress.notes[-_SHOWN_NOTES:]]
-    return Group(head, Text(), Columns([_epoch_table(progress), _checkpoint_table(progress)]), Text(), *notes)
+    return Group(head, Text(), *notes, Text(), Columns([_epoch_table(progress), _checkpoint_table(progress)]))
 
 
 def _epoch_table(progress: Progress) -> Table:
-    table = _table("epochs", "epoch", "attempt", "rows", "rows/s", "checkpoint")
+    table = _table("epoch", "attempt", "rows", "rows/s", "chk")
     for epoch in progress.epochs[-_SHOWN_EPOCHS:]:
         mark = "" if epoch.checkpoint is None else str(epoch.checkpoint)
         # An epoch of an attempt that failed may have been undone: what counts is what the newest one says.
@@ -115,7 +115,7 @@ def _epoch_table(progress: Progress) -> Table:
 
 
 def _checkpoint_table(progress: Progress) -> Table:
-    table = _table("checkpoints", "id", "state", "image", "written", "duration")
+    table = _table("chk", "checkpoint", "image", "written", "took")
     for checkpoint in progress.checkpoints[-_SHOWN_CHECKPOINTS:]:
         duration = "" if checkpoint.duration_ms is None else f"{checkpoint.duration_ms:,} ms"
         style = "red" if checkpoint.status == "failed" else ""
@@ -124,12 +124,13 @@ def _checkpoint_table(progress: Progress) -> Table:
     return table
 
 
-def _table(title: str, *columns: str) -> Table:
+def _table(*columns: str) -> Table:
+    from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
-    table = Table(title=title, title_justify="left", title_style="bold")
+    table = Table(box=SIMPLE_HEAD, show_edge=False)
     for name in columns:
-        table.add_column(name, justify="left" if name in ("state", "image") else "right", min_width=7)
+        table.add_column(name, justify="left" if name in ("checkpoint", "image") else "right")
     return table
 
 
