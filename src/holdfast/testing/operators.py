@@ -34,6 +34,10 @@ def _restored(snapshots: Snapshots, options: HarnessOptions) -> tuple[HarnessSna
     return merged, Setup.of({**layout, **options})
 
 
+def _all_subtasks(options: HarnessOptions, parallelism: int) -> list[HarnessOptions]:
+    return [{**options, "parallelism": parallelism, "subtask": subtask} for subtask in range(parallelism)]
+
+
 class OperatorHarness(Harness):
     """Map, flat map, filter and process functions on a stream without keys, and ``CheckpointedFunction`` state.
 
@@ -56,8 +60,7 @@ class OperatorHarness(Harness):
         cls, snapshots: Snapshots, parallelism: int, /, function: Any, **options: Unpack[HarnessOptions]
     ) -> list[Self]:
         """All subtasks of a new parallelism, each starting from its share of the snapshots."""
-        options["parallelism"] = parallelism
-        return [cls.restore(snapshots, function, **{**options, "subtask": subtask}) for subtask in range(parallelism)]
+        return [cls.restore(snapshots, function, **each) for each in _all_subtasks(options, parallelism)]
 
 
 class KeyedOperatorHarness(Harness):
@@ -93,10 +96,9 @@ class KeyedOperatorHarness(Harness):
         **options: Unpack[HarnessOptions],
     ) -> list[Self]:
         """All subtasks of a new parallelism, each starting from its share of the snapshots."""
-        options["parallelism"] = parallelism
         return [
-            cls.restore(snapshots, function, key_selector, key_type, **{**options, "subtask": subtask})
-            for subtask in range(parallelism)
+            cls.restore(snapshots, function, key_selector, key_type, **each)
+            for each in _all_subtasks(options, parallelism)
         ]
 
     def owns(self, value: Any) -> bool:
