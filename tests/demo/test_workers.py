@@ -1,4 +1,4 @@
-"""Which process the demo kills: a worker that computes, and nothing else."""
+"""Which process the demo kills: a worker at the beginning of a task, and nothing else."""
 
 from __future__ import annotations
 
@@ -16,8 +16,13 @@ _DAEMON = """
 import os, sys, time
 ready = "pyspark.daemon"
 if os.fork() == 0:
-    if sys.argv[1] == "busy":
-        while True:
+    kind = sys.argv[1]
+    while kind == "computing":
+        pass
+    while kind == "beginning":
+        time.sleep(0.3)
+        end = time.monotonic() + 0.3
+        while time.monotonic() < end:
             pass
     time.sleep(60)
 print("ready", flush=True)
@@ -39,8 +44,8 @@ def daemon(request):
     process.stdout.close()
 
 
-@pytest.mark.parametrize("daemon", ["busy"], indirect=True)
-def test_a_computing_worker_is_killed(daemon):
+@pytest.mark.parametrize("daemon", ["beginning"], indirect=True)
+def test_a_worker_that_begins_to_compute_is_killed(daemon):
     workers = workers_below(os.getpid())
     assert len(workers) == 1 and daemon.pid not in workers
     killed = next(pid for pid in iter(lambda: kill_busy_worker(os.getpid()), object()) if pid is not None)
@@ -48,13 +53,13 @@ def test_a_computing_worker_is_killed(daemon):
     assert daemon.poll() is None
 
 
-@pytest.mark.parametrize("daemon", ["resting"], indirect=True)
-def test_a_resting_worker_is_left_alone(daemon):
+@pytest.mark.parametrize("daemon", ["resting", "computing"], indirect=True)
+def test_a_worker_that_rests_or_has_long_begun_is_left_alone(daemon):
     assert len(workers_below(os.getpid())) == 1
     assert kill_busy_worker(os.getpid()) is None
 
 
-@pytest.mark.parametrize("daemon", ["busy"], indirect=True)
+@pytest.mark.parametrize("daemon", ["resting"], indirect=True)
 def test_workers_of_others_are_not_seen(daemon):
     assert workers_below(daemon.pid) == workers_below(os.getpid())
     with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"]) as other:

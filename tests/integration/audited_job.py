@@ -91,8 +91,8 @@ class Tally(FlatMapFunction):
         yield value[2], count
 
 
-def run(directory: Path, settings: dict[str, str], rows: int, keys: int) -> Any:
-    """Run the job to its end; the history of its course."""
+def run(directory: Path, settings: dict[str, str], rows: int, keys: int, largest: int | None = None) -> Any:
+    """Run the job to its end; the history of its course. ``largest`` is the size that no slice of a source reaches."""
     configuration = Configuration.from_dict(
         {
             "holdfast.job-id": "audited",
@@ -109,7 +109,7 @@ def run(directory: Path, settings: dict[str, str], rows: int, keys: int) -> Any:
     )
     env = StreamExecutionEnvironment.get_execution_environment(configuration)
     quadruple = Types.TUPLE([Types.LONG(), Types.LONG(), Types.LONG(), Types.LONG()])
-    numbers = env.from_source(UnevenNumbers(rows, max(2, rows // 8)), WatermarkStrategy.no_watermarks(), "numbers").uid("numbers")
+    numbers = env.from_source(UnevenNumbers(rows, largest or max(2, rows // 8)), WatermarkStrategy.no_watermarks(), "numbers").uid("numbers")
     stamped = numbers.key_by(lambda n: n % keys).flat_map(Stamp(), quadruple).uid("stamp")
     stamped.sink_to(FileSink.json(str(directory / "first"))).uid("first")
     tallied = stamped.key_by(lambda row: row[2] % 5).flat_map(Tally(), Types.TUPLE([Types.LONG(), Types.LONG()])).uid("tally")

@@ -20,6 +20,7 @@ from tests.kit.processes import Process, descendants, kill_all, wait_until
 
 _BACKEND = "org.apache.spark.executor.CoarseGrainedExecutorBackend"
 _START_SECONDS = 60.0
+_QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,8 @@ class StandaloneCluster:
     """A master and workers in processes of their own; as a context manager it leaves none of them behind.
 
     A driver connects with ``settings`` (which hold the master's URL). Executors are those of all running applications;
-    one that is killed is replaced by its worker.
+    one that is killed is replaced by its worker. Each worker has a directory for temporary files of its own, so that what
+    Holdfast keeps on a host's disk is not shared between executors of different workers, as on hosts of their own.
     """
 
     def __init__(self, workers: int = 2, cores_per_worker: int = 1, memory: str = "1g") -> None:
@@ -74,6 +76,9 @@ class StandaloneCluster:
             "spark.executor.memory": self._memory,
             "spark.executorEnv.PYTHONPATH": python_path(),
             "spark.pyspark.python": sys.executable,
+            # Applications here live for seconds: compiling their code better costs more than it brings.
+            "spark.driver.extraJavaOptions": _QUICK_START,
+            "spark.executor.extraJavaOptions": _QUICK_START,
         }
 
     def state(self) -> dict[str, Any]:
@@ -143,14 +148,18 @@ class StandaloneCluster:
         import pyspark
 
         home = Path(pyspark.__file__).parent
+        temporary = self._directory / f"{name}-tmp"
+        temporary.mkdir()
         environment = {
             **os.environ,
             **_java_environment(),
             "SPARK_HOME": str(home),
             "SPARK_LOCAL_IP": "127.0.0.1",
             "SPARK_DAEMON_MEMORY": "256m",
+            "SPARK_DAEMON_JAVA_OPTS": _QUICK_START,
             "SPARK_LOCAL_DIRS": str(self._directory / "local"),
             "PYSPARK_PYTHON": sys.executable,
+            "TMPDIR": str(temporary),
         }
         with (self._directory / f"{name}.log").open("wb") as log:
             daemon = subprocess.Popen(

@@ -1,0 +1,91 @@
+"""A driver program for tests on a cluster: runs jobs one after the other in one Spark application and tells their course.
+
+    python cluster_program.py DIRECTORY JSON
+
+The JSON names the jobs with their settings. For each job a line ``HISTORY {...}`` is printed, also when it failed.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from pathlib import Path
+from typing import Any
+
+from holdfast.common import Configuration, Duration, Types, WatermarkStrategy
+from holdfast.common.watermark_strategy import TimestampAssigner
+from holdfast.datastream.connectors.file_system import FileSink
+from holdfast.datastream.stream_execution_environment import StreamExecutionEnvironment
+from holdfast.spark.job import JobHistory
+from tests.integration import audited_job
+from tests.integration.programs import PAIR, CountUntilTimer, CountWithKeyedState
+
+MINUTE = 60_000
+TRIPLE = Types.TUPLE([Types.LONG(), Types.LONG(), Types.LONG()])
+
+
+class SecondField(TimestampAssigner):
+    def extract_timestamp(self, value: tuple[int, int], record_timestamp: int) -> int:
+        return value[1]
+
+
+def pairs(rows: int, keys: int) -> list[tuple[int, int]]:
+    return [(number % keys, number * number) for number in range(rows)]
+
+
+def events(minutes: int, keys: int) -> list[tuple[int, int]]:
+    """One row per key and minute, in the order of time."""
+    return [(key, minute * MINUTE + key) for minute in range(minutes) for key in range(keys)]
+
+
+def average(env: StreamExecutionEnvironment, directory: Path, rows: int, keys: int) -> None:
+    stream = env.from_collection(pairs(rows, keys), type_info=PAIR).key_by(lambda row: row[0])
+    stream.flat_map(CountWithKeyedState(), PAIR).sink_to(FileSink.json(str(directory / "out")))
+
+
+def timers(env: StreamExecutionEnvironment, directory: Path, minutes: int, keys: int) -> None:
+    strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(50))
+    timed = strategy.with_timestamp_assigner(SecondField())
+    stream = env.from_collection(events(minutes, keys), type_info=PAIR).assign_timestamps_and_watermarks(timed)
+    counted = stream.key_by(lambda row: row[0]).process(CountUntilTimer(), TRIPLE)
+    counted.sink_to(FileSink.json(str(directory / "out")))
+
+
+def run_job(directory: Path, job: str, settings: dict[str, str], **size: int) -> JobHistory:
+    directory.mkdir(exist_ok=True)
+    if job == "audited":
+        history: JobHistory = audited_job.run(directory, settings, **size)
+        return history
+    checkpoints = {
+        "execution.checkpointing.interval": "300 ms",
+        "execution.checkpointing.dir": str(directory / "checkpoints"),
+        "holdfast.job-id": directory.name,
+        "parallelism.default": "2",
+    }
+    env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict({**checkpoints, **settings}))
+    {"average": average, "timers": timers}[job](env, directory, **size)
+    return env.execute(job).get_history()
+
+
+def tell(name: str, history: JobHistory) -> None:
+    course: dict[str, Any] = {
+        "name": name,
+        "status": history.status.value,
+        "restarts": history.restarts,
+        "restored_bytes": history.restored_bytes,
+        "failures": [[type(f.error).__name__, str(f.error)] for f in history.failures],
+        "placement": [
+            [record.attempt, epoch, executors]
+            for record, (epoch, executors) in zip(history.epochs, history.placement, strict=True)
+        ],
+    }
+    print(f"HISTORY {json.dumps(course)}", flush=True)
+
+
+if __name__ == "__main__":
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    logging.getLogger("py4j").setLevel(logging.ERROR)
+    root, jobs = Path(sys.argv[1]), json.loads(sys.argv[2])
+    for name, given in jobs.items():
+        tell(name, run_job(root / name, **given))
