@@ -17,8 +17,8 @@ from holdfast.demo.workers import kill_busy_worker
 _LOOK_SECONDS = 0.1
 #: A kill that no restart follows in this time hit a worker between two tasks; then another one is killed.
 _PATIENCE_SECONDS = 3.0
-#: The input ends after so many times its planned length even if no kill had an effect.
-_LONGEST = 3
+#: So much later than planned the input ends even if no kill had an effect.
+_LATEST_SECONDS = 60.0
 _CHECKPOINTS_BEFORE_KILL = 2
 
 
@@ -92,7 +92,7 @@ class Story:
         seconds = time.monotonic() - self._began
         if self._ended:
             return
-        if seconds > _LONGEST * planned or (seconds > planned and history.restarts > 0):
+        if seconds > planned + (0 if history.restarts else _LATEST_SECONDS):
             self._ended = True
             self._feed.end()
             self._notebook.add("the sensors fall silent: the input ends")

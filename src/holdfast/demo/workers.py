@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _DAEMON = b"pyspark.daemon"
-#: A worker that is seen computing so often in a row is in the middle of a task.
-_LOOKS = 4
-_LOOK_SECONDS = 0.02
+#: A worker that rested and then is seen computing so often in a row has begun a task.
+_LOOKS = 2
+_LOOK_SECONDS = 0.01
 _LONGEST_SECONDS = 0.5
 
 
@@ -57,15 +57,21 @@ def workers_below(root: int) -> list[int]:
 
 
 def kill_busy_worker(root: int) -> int | None:
-    """SIGKILL a worker below ``root`` that is computing; its id, or None when all of them rest for a while."""
-    seen_computing = dict.fromkeys(workers_below(root), 0)
+    """SIGKILL a worker below ``root`` that has just begun to compute; its id, or None when none does for a while.
+
+    One that has computed all along may be done with its task and collecting garbage, which nobody would miss.
+    """
+    computing: dict[int, int | None] = dict.fromkeys(workers_below(root))
     deadline = time.monotonic() + _LONGEST_SECONDS
     while time.monotonic() < deadline:
-        for pid, looks in seen_computing.items():
-            seen_computing[pid] = looks + 1 if _computes(pid) else 0
-            if seen_computing[pid] == _LOOKS:
-                os.kill(pid, signal.SIGKILL)
-                return pid
+        for pid, looks in computing.items():
+            if not _computes(pid):
+                computing[pid] = 0
+            elif looks is not None:
+                computing[pid] = looks + 1
+                if looks + 1 == _LOOKS:
+                    os.kill(pid, signal.SIGKILL)
+                    return pid
         time.sleep(_LOOK_SECONDS)
     return None
 
