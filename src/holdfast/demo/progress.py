@@ -43,11 +43,11 @@ class Progress:
 
     status: str
     seconds: float
-    attempt: int
-    restarts: int
-    rows: int
-    rows_per_second: float
-    events_written: int
+    attempt: int = 0
+    restarts: int = 0
+    rows: int = 0
+    rows_per_second: float = 0.0
+    events_written: int = 0
     epochs: Sequence[EpochLine] = ()
     checkpoints: Sequence[CheckpointLine] = ()
     notes: Sequence[Note] = ()

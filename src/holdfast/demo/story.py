@@ -10,7 +10,7 @@ from holdfast.common import JobClient
 from holdfast.demo.displays import Display
 from holdfast.demo.events import SensorFeed
 from holdfast.demo.job import Directories, start_job
-from holdfast.demo.progress import Notebook, observe
+from holdfast.demo.progress import Notebook, Progress, observe
 from holdfast.demo.verdict import Verdict, judge
 from holdfast.demo.workers import kill_busy_worker
 
@@ -63,6 +63,7 @@ class Story:
         """Run it all. JobExecutionError when the job fails for good."""
         self._notebook.add(f"starting Spark on two cores; everything is in {self._directories.root}")
         with self._display as display:
+            display.show(Progress("STARTING", 0.0, notes=self._notebook.all()))
             client = self._start(backend)
             while client.is_running():
                 self._act(client)
