@@ -1,0 +1,162 @@
+"""The public names: what a program may import, pinned, and under PyFlink's module paths."""
+
+from __future__ import annotations
+
+import importlib
+from types import ModuleType
+
+import pytest
+
+PUBLIC: dict[str, list[str]] = {
+    "holdfast.common": [
+        "Configuration",
+        "DeserializationSchema",
+        "Duration",
+        "Encoder",
+        "Instant",
+        "JobClient",
+        "JobExecutionResult",
+        "JobID",
+        "JobStatus",
+        "RestartStrategies",
+        "RestartStrategyConfiguration",
+        "Row",
+        "RowKind",
+        "SerializationSchema",
+        "SimpleStringSchema",
+        "Time",
+        "TimestampAssigner",
+        "TypeInformation",
+        "Types",
+        "WatermarkStrategy",
+    ],
+    "holdfast.datastream": [
+        "AggregateFunction",
+        "CheckpointConfig",
+        "CheckpointListener",
+        "CheckpointedFunction",
+        "CheckpointingMode",
+        "CloseableIterator",
+        "DataStream",
+        "DataStreamSink",
+        "ExternalizedCheckpointRetention",
+        "FilterFunction",
+        "FlatMapFunction",
+        "Function",
+        "FunctionInitializationContext",
+        "FunctionSnapshotContext",
+        "KeySelector",
+        "KeyedProcessFunction",
+        "KeyedStream",
+        "MapFunction",
+        "ProcessFunction",
+        "ReduceFunction",
+        "RuntimeContext",
+        "Source",
+        "SourceReader",
+        "StreamExecutionEnvironment",
+        "TimeDomain",
+        "TimerService",
+        "TwoPhaseCommitSink",
+    ],
+    "holdfast.datastream.state": [
+        "AggregatingState",
+        "AggregatingStateDescriptor",
+        "AppendingState",
+        "ListState",
+        "ListStateDescriptor",
+        "MapState",
+        "MapStateDescriptor",
+        "MergingState",
+        "ReducingState",
+        "ReducingStateDescriptor",
+        "State",
+        "StateDescriptor",
+        "ValueState",
+        "ValueStateDescriptor",
+    ],
+    "holdfast.datastream.connectors": [
+        "BucketAssigner",
+        "FileSink",
+        "FileSource",
+        "FileSourceBuilder",
+        "NumberSequenceSource",
+        "OutputFileConfig",
+        "RollingPolicy",
+        "SequenceSource",
+        "Sink",
+        "Source",
+        "StreamFormat",
+    ],
+    "holdfast.testing": [
+        "HarnessOptions",
+        "HarnessSnapshot",
+        "KeyedOperatorHarness",
+        "ManualClock",
+        "OperatorHarness",
+    ],
+}
+
+
+@pytest.mark.parametrize("module", PUBLIC)
+def test_the_exported_names(module: str) -> None:
+    found = importlib.import_module(module)
+    assert sorted(found.__all__) == PUBLIC[module]
+    assert all(getattr(found, name) is not None for name in found.__all__)
+
+
+@pytest.mark.parametrize("module", PUBLIC)
+def test_nothing_else_is_public(module: str) -> None:
+    """Beside its exported names a front door holds its own submodules and nothing else."""
+    found = importlib.import_module(module)
+    others = {
+        name: value
+        for name, value in vars(found).items()
+        if not name.startswith("_") and name not in found.__all__ and name != "annotations"
+    }
+    assert [n for n, v in others.items() if not (isinstance(v, ModuleType) and v.__name__ == f"{module}.{n}")] == []
+
+
+@pytest.mark.parametrize(
+    ("path", "names"),
+    [
+        ("common.configuration", "Configuration"),
+        ("common.job_client", "JobClient"),
+        ("common.job_execution_result", "JobExecutionResult"),
+        ("common.job_id", "JobID"),
+        ("common.job_status", "JobStatus"),
+        ("common.restart_strategy", "RestartStrategies"),
+        ("common.serialization", "Encoder SerializationSchema DeserializationSchema SimpleStringSchema"),
+        ("common.time", "Duration Instant Time"),
+        ("common.typeinfo", "Types TypeInformation"),
+        ("common.types", "Row RowKind"),
+        ("common.watermark_strategy", "TimestampAssigner WatermarkStrategy"),
+        ("datastream.checkpoint_config", "CheckpointConfig"),
+        ("datastream.checkpointing_mode", "CheckpointingMode"),
+        ("datastream.data_stream", "DataStream DataStreamSink KeyedStream CloseableIterator"),
+        (
+            "datastream.functions",
+            "AggregateFunction FilterFunction FlatMapFunction Function KeySelector KeyedProcessFunction MapFunction ProcessFunction "
+            "ReduceFunction RuntimeContext",
+        ),
+        ("datastream.state", "ValueState ListState MapState ReducingState AggregatingState ValueStateDescriptor"),
+        ("datastream.stream_execution_environment", "StreamExecutionEnvironment"),
+        ("datastream.time_domain", "TimeDomain"),
+        ("datastream.timerservice", "TimerService"),
+        ("datastream.connectors.base", "Sink Source"),
+        ("datastream.connectors.file_system", "FileSink FileSource StreamFormat RollingPolicy OutputFileConfig BucketAssigner"),
+        ("datastream.connectors.number_seq", "NumberSequenceSource"),
+    ],
+)
+def test_pyflinks_module_paths(path: str, names: str) -> None:
+    """A program that imports a name from where PyFlink has it gets the same object as from the front door."""
+    module = importlib.import_module(f"holdfast.{path}")
+    package = importlib.import_module(f"holdfast.{path.rpartition('.')[0]}")
+    for name in names.split():
+        assert getattr(module, name) is getattr(package, name, getattr(module, name))
+
+
+@pytest.mark.parametrize("package", ["types", "storage", "state", "state.heap", "state.lmdb", "checkpoint", "runtime", "graph", "spark", "connectors"])
+def test_packages_below_the_front_doors_import_nothing_by_themselves(package: str) -> None:
+    found = importlib.import_module(f"holdfast.{package}")
+    assert [n for n, v in vars(found).items() if not n.startswith("_") and not isinstance(v, ModuleType)] == []
