@@ -136,15 +136,18 @@ def test_nothing_else_is_public(module: str) -> None:
         ("datastream.data_stream", "DataStream DataStreamSink KeyedStream CloseableIterator"),
         (
             "datastream.functions",
-            "AggregateFunction FilterFunction FlatMapFunction Function KeySelector KeyedProcessFunction MapFunction ProcessFunction "
-            "ReduceFunction RuntimeContext",
+            "AggregateFunction FilterFunction FlatMapFunction Function KeySelector KeyedProcessFunction MapFunction "
+            "ProcessFunction ReduceFunction RuntimeContext",
         ),
         ("datastream.state", "ValueState ListState MapState ReducingState AggregatingState ValueStateDescriptor"),
         ("datastream.stream_execution_environment", "StreamExecutionEnvironment"),
         ("datastream.time_domain", "TimeDomain"),
         ("datastream.timerservice", "TimerService"),
         ("datastream.connectors.base", "Sink Source"),
-        ("datastream.connectors.file_system", "FileSink FileSource StreamFormat RollingPolicy OutputFileConfig BucketAssigner"),
+        (
+            "datastream.connectors.file_system",
+            "FileSink FileSource StreamFormat RollingPolicy OutputFileConfig BucketAssigner",
+        ),
         ("datastream.connectors.number_seq", "NumberSequenceSource"),
     ],
 )
@@ -156,7 +159,10 @@ def test_pyflinks_module_paths(path: str, names: str) -> None:
         assert getattr(module, name) is getattr(package, name, getattr(module, name))
 
 
-@pytest.mark.parametrize("package", ["types", "storage", "state", "state.heap", "state.lmdb", "checkpoint", "runtime", "graph", "spark", "connectors"])
+@pytest.mark.parametrize(
+    "package",
+    ["types", "storage", "state", "state.heap", "state.lmdb", "checkpoint", "runtime", "graph", "spark", "connectors"],
+)
 def test_packages_below_the_front_doors_import_nothing_by_themselves(package: str) -> None:
     found = importlib.import_module(f"holdfast.{package}")
     assert [n for n, v in vars(found).items() if not n.startswith("_") and not isinstance(v, ModuleType)] == []

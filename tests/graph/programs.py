@@ -12,7 +12,13 @@ from holdfast.runtime.endpoints import SinkOperator, SourceOperator
 from holdfast.runtime.keyed import KeyedMapOperator
 from holdfast.runtime.partitioners import Partitioner
 from holdfast.runtime.stateless import MapOperator
-from holdfast.types.settings import BackendSettings, CheckpointSettings, EpochSettings, NoRestartSettings, RecoverySettings
+from holdfast.types.settings import (
+    BackendSettings,
+    CheckpointSettings,
+    EpochSettings,
+    NoRestartSettings,
+    RecoverySettings,
+)
 from holdfast.types.typeinfo import Types
 
 
@@ -35,7 +41,9 @@ class Program:
     def source(self, name: str = "Source") -> Node:
         return self.graph.add(name, SourceOperator, CollectionSource([1, 2]), Types.LONG(), [])
 
-    def map(self, *inputs: Node, name: str = "Map", partitioner: Partitioner | None = None, body: Any = identity) -> Node:
+    def map(
+        self, *inputs: Node, name: str = "Map", partitioner: Partitioner | None = None, body: Any = identity
+    ) -> Node:
         connections = [Connection(node, partitioner) for node in inputs]
         return self.graph.add(name, MapOperator, body, Types.LONG(), connections)
 

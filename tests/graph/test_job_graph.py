@@ -6,12 +6,12 @@ import threading
 
 import cloudpickle
 import pytest
+from tests.graph.programs import Program, named
 
 from holdfast.connectors.discard import DiscardSink
 from holdfast.errors import NotPicklableError, ProgramError
 from holdfast.graph.job_graph import operator_id_of_uid
 from holdfast.runtime.partitioners import Broadcast, Forward, Global, KeyGroupHash, Rebalance
-from tests.graph.programs import Program, named
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_a_program_needs_operators_and_a_sink() -> None:
         program.build()
 
 
-# -- parallelism -----------------------------------------------------------------------------------------------------------
+# -- parallelism -------------------------------------------------------------------------------------------------------
 
 
 def test_parallelism_is_the_operators_own_or_the_jobs_within_the_sources_limit() -> None:
@@ -124,7 +124,9 @@ def test_parallelism_above_the_maximum_is_refused_with_both_numbers() -> None:
     keyed = program.keyed(program.source(), "Average")
     keyed.parallelism, keyed.max_parallelism = 9, 8
     program.sink(keyed)
-    with pytest.raises(ProgramError, match=r"'Average': parallelism 9 is above its maximum parallelism 8.*set_max_parallelism"):
+    with pytest.raises(
+        ProgramError, match=r"'Average': parallelism 9 is above its maximum parallelism 8.*set_max_parallelism"
+    ):
         program.build()
 
 
@@ -141,7 +143,7 @@ def test_a_sink_is_told_how_many_subtasks_it_has_before_it_travels() -> None:
     assert cloudpickle.loads(named(program.build(parallelism=3), "Sink").body).subtasks == 3
 
 
-# -- partitioning ----------------------------------------------------------------------------------------------------------
+# -- partitioning ------------------------------------------------------------------------------------------------------
 
 
 def test_neighbours_are_forward_at_equal_parallelism_and_rebalance_otherwise() -> None:
@@ -178,7 +180,7 @@ def test_forward_between_different_parallelisms_is_refused_with_both_sides() -> 
         program.build(parallelism=2)
 
 
-# -- what cannot travel ----------------------------------------------------------------------------------------------------
+# -- what cannot travel ------------------------------------------------------------------------------------------------
 
 
 class Connected:

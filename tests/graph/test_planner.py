@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.graph.programs import Program, identity
 
 from holdfast.graph.job_graph import JobGraph
 from holdfast.graph.planner import PlannedJob, plan_job
@@ -13,7 +14,6 @@ from holdfast.runtime.partitioners import Broadcast, Rebalance
 from holdfast.runtime.plan import ChainSpec, TaskOptions
 from holdfast.state.heap.backend import HeapBackend
 from holdfast.types.typeinfo import Types
-from tests.graph.programs import Program, identity
 
 
 def plan(graph: JobGraph) -> PlannedJob:
@@ -119,7 +119,9 @@ def test_a_level_is_one_behind_the_last_input_and_edges_may_skip_levels() -> Non
     planned = plan(program.build())
     levels = {c.operators[0].name: c.level for c in planned.plan.chains}
     assert levels == {"Near": 0, "Far": 0, "First": 1, "Second": 2, "Union": 3}
-    skipping = next(e for e, names in zip(planned.plan.edges, edge_names(planned), strict=True) if names == ("Near", "Union"))
+    skipping = next(
+        e for e, names in zip(planned.plan.edges, edge_names(planned), strict=True) if names == ("Near", "Union")
+    )
     assert skipping.target_level == 3
     assert planned.plan.levels == 4
 

@@ -1,4 +1,4 @@
-"""A job without Spark: every task of every level in this process, one epoch after the other, through the same steps as on Spark."""
+"""A job without Spark: every task of every level in this process, through the same steps as on Spark."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from tests.graph.programs import Program
 
 from holdfast.connectors.discard import DiscardSink
 from holdfast.graph.planner import plan_job
@@ -23,7 +24,6 @@ from holdfast.spark.acceptance import accept_epoch
 from holdfast.state.backends import load_backend
 from holdfast.state.handles import CheckpointRequest, OperatorRecord
 from holdfast.state.snapshot_files import InlineSnapshotReader, MemorySnapshotWriter
-from tests.graph.programs import Program
 
 
 class ListSink(DiscardSink):
@@ -51,7 +51,7 @@ def plan_of(program: Program, directory: Path, backend: str = "heap", parallelis
 
 @dataclass
 class LocalJob:
-    """Envelopes of a level reach the next one in the order in which Spark sorts them, whatever the order they were sent in."""
+    """Envelopes reach the next level in the order in which Spark sorts them, in whatever order they were sent."""
 
     plan: JobPlan
     attempt: int = 1
@@ -97,7 +97,10 @@ class LocalJob:
         found = [read_acknowledgement(bytes(memoryview(e.payload))) for e in arriving if e.edge == COORDINATOR_EDGE]
         own = [a for a in found if a.group == 0]
         self.accepted = accept_epoch(
-            [msgspec.structs.replace(a, consumed={s: n for s, n in a.consumed.items() if s < self.plan.slots}) for a in own],
+            [
+                msgspec.structs.replace(a, consumed={s: n for s, n in a.consumed.items() if s < self.plan.slots})
+                for a in own
+            ],
             spec.epoch,
             self.plan.levels,
             self.plan.slots,

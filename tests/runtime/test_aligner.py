@@ -118,7 +118,9 @@ def test_a_missing_message_is_refused_and_named() -> None:
     aligner.accept(0, 0, "a")
     aligner.accept(0, 3, "d")
     aligner.barrier(0, barrier(4))
-    with pytest.raises(IncompleteInputError, match=r"2 of 4 messages of sender 0 are missing in epoch 5, the first is number 1"):
+    with pytest.raises(
+        IncompleteInputError, match=r"2 of 4 messages of sender 0 are missing in epoch 5, the first is number 1"
+    ):
         aligner.verify(1, 5, 3)
 
 
@@ -161,7 +163,7 @@ def test_the_cut_of_any_interleaving(case: tuple[dict[int, tuple[int, int]], lis
     after_cut: list[tuple[int, int]] = []
     taken = False
     for sender in order:
-        total, before = senders[sender]
+        before = senders[sender][1]
         if position[sender] == before:
             if aligner.barrier(sender, barrier(before, f"nonce-{sender}")):
                 taken = True

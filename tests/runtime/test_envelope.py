@@ -57,4 +57,4 @@ def test_an_empty_header_costs_few_bytes() -> None:
 
 def test_the_exchange_has_one_schema_on_both_sides() -> None:
     names = {"int32": "int", "binary": "binary"}
-    assert EXCHANGE_DDL == ", ".join(f"{field.name} {names[str(field.type)]}" for field in EXCHANGE_SCHEMA)
+    assert ", ".join(f"{field.name} {names[str(field.type)]}" for field in EXCHANGE_SCHEMA) == EXCHANGE_DDL

@@ -80,7 +80,9 @@ def test_selected_keys_of_a_declared_type_follow_the_key_group_arithmetic(
 
 @given(
     st.lists(st.tuples(_int32, st.text(max_size=6)), min_size=1, max_size=8),
-    st.sampled_from([(Types.INT(), ("f0",)), (Types.STRING(), ("f1",)), (Types.TUPLE([Types.STRING(), Types.INT()]), ("f1", "f0"))]),
+    st.sampled_from(
+        [(Types.INT(), ("f0",)), (Types.STRING(), ("f1",)), (Types.TUPLE([Types.STRING(), Types.INT()]), ("f1", "f0"))]
+    ),
     _layouts,
 )
 def test_column_keys_go_where_the_same_keys_by_selector_go(
@@ -103,7 +105,10 @@ def test_column_keys_go_where_the_same_keys_by_selector_go(
     assert read_keys(by_column, found, rows, row_type) == read_keys(by_selector, expected, rows, row_type)
 
 
-@given(st.lists(_int64 | st.text(max_size=5) | st.booleans() | st.tuples(_int64, st.text(max_size=3)), min_size=1), _layouts)
+@given(
+    st.lists(_int64 | st.text(max_size=5) | st.booleans() | st.tuples(_int64, st.text(max_size=3)), min_size=1),
+    _layouts,
+)
 def test_undeclared_keys_of_any_mixture(rows: list[Any], layout: tuple[int, int]) -> None:
     parallelism, maximum = layout
     partitioner = KeyGroupHash(Types.PICKLED_BYTE_ARRAY(), maximum, selector=lambda row: row)
@@ -158,7 +163,9 @@ def test_a_null_key_of_a_selector_names_operator_and_row(key: Callable[[Any], An
 def test_a_null_key_column_names_operator_column_and_row() -> None:
     row_type = Types.TUPLE([Types.INT(), Types.STRING()])
     partitioner = KeyGroupHash(Types.STRING(), 128, ("f1",))
-    with pytest.raises(NullKeyError, match=r"operator 'Average', subtask 1/3: the key column 'f1' is null in row \(2, None\)"):
+    with pytest.raises(
+        NullKeyError, match=r"operator 'Average', subtask 1/3: the key column 'f1' is null in row \(2, None\)"
+    ):
         route(partitioner, 2, [(1, "a"), (2, None)], row_type)
 
 
@@ -176,7 +183,9 @@ def test_a_null_field_of_a_composite_column_key_is_a_null_field_and_no_null_key(
 
 def test_a_selector_that_raises_names_operator_and_row() -> None:
     partitioner = KeyGroupHash(Types.STRING(), 128, selector=lambda row: row["x"])
-    with pytest.raises(FunctionError, match=r"operator 'Average', subtask 1/3: the key selector raised KeyError: 'x' on row \{'y': 1\}"):
+    with pytest.raises(
+        FunctionError, match=r"operator 'Average', subtask 1/3: the key selector raised KeyError: 'x' on row \{'y': 1\}"
+    ):
         route(partitioner, 2, [{"x": "a"}, {"y": 1}], Types.PICKLED_BYTE_ARRAY())
 
 

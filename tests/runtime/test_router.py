@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import pytest
+from tests.runtime.wires import BARRIER, STATUS, Wire, all_rows, edge_of, headers
 
 from holdfast.errors import ProgramError, RowTypeError
 from holdfast.runtime.batch import Batch
-from holdfast.runtime.envelope import CONTROL_EDGE, COORDINATOR_EDGE, ChannelStatus, Envelope, Header, pack, unpack_header
+from holdfast.runtime.envelope import (
+    CONTROL_EDGE,
+    COORDINATOR_EDGE,
+    ChannelStatus,
+    Envelope,
+    Header,
+    pack,
+    unpack_header,
+)
 from holdfast.runtime.partitioners import Broadcast, Forward, Global, KeyGroupHash, Rebalance
 from holdfast.runtime.plan import TaskOptions
 from holdfast.runtime.router import Outbox
 from holdfast.types.arrow import row_writer
 from holdfast.types.typeinfo import Types
-from tests.runtime.wires import BARRIER, STATUS, Wire, all_rows, edge_of, headers
 
 LONG = Types.LONG()
 
@@ -76,7 +84,9 @@ def test_a_row_beyond_the_envelope_size_travels_alone() -> None:
 
 def test_one_huge_row_is_refused_with_its_size_the_limit_and_the_option() -> None:
     wire = Wire(edge_of(Global(), Types.STRING(), 1), TaskOptions(envelope_bytes=1000, max_row_bytes=50_000))
-    with pytest.raises(ProgramError, match=r"operator 'Source', subtask 1/2: one row takes 60\d\d\d bytes; the limit is 50000") as error:
+    with pytest.raises(
+        ProgramError, match=r"operator 'Source', subtask 1/2: one row takes 60\d\d\d bytes; the limit is 50000"
+    ) as error:
         wire.epoch(Batch(["a", "x" * 60_000]))
     assert "holdfast.row.max-bytes" in str(error.value)
 
@@ -106,7 +116,10 @@ def test_messages_to_the_coordinator_and_of_skipped_levels_are_numbered_on_the_l
     outbox.pass_on(Envelope(1, 7, 5, 3, 99, 99, pack(Header(rows=0))))
     outbox.to_coordinator(1, pack(Header(), b"ack"))
     sent = [e for e in outbox.close(BARRIER) if e.slot == 1]
-    assert [(e.edge, e.channel, e.number, e.sender, e.sequence) for e in sent] == [(7, 5, 3, 2, 0), (COORDINATOR_EDGE, 2, 0, 2, 1)]
+    assert [(e.edge, e.channel, e.number, e.sender, e.sequence) for e in sent] == [
+        (7, 5, 3, 2, 0),
+        (COORDINATOR_EDGE, 2, 0, 2, 1),
+    ]
     header, body = unpack_header(sent[1].payload)
     assert header.barrier is not None and header.barrier.count == 2
     assert bytes(body) == b"ack"

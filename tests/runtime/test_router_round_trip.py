@@ -6,6 +6,7 @@ from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.runtime.wires import Wire, edge_of
 
 from holdfast.runtime.batch import Batch
 from holdfast.runtime.partitioners import KeyGroupHash, Partitioner, Rebalance
@@ -14,7 +15,6 @@ from holdfast.state.keygroups import key_group, subtask_of
 from holdfast.state.keys import KeyCodec
 from holdfast.types.row import Row
 from holdfast.types.typeinfo import TypeInformation, Types
-from tests.runtime.wires import Wire, edge_of
 
 _int64 = st.integers(-(1 << 63), (1 << 63) - 1)
 _int32 = st.integers(-(1 << 31), (1 << 31) - 1)
@@ -64,7 +64,9 @@ def received(wire: Wire, batches: list[Batch]) -> list[list[tuple[Any, ...]]]:
 
 
 @given(st.data(), st.sampled_from(sorted(_TYPES)), st.integers(1, 4), st.booleans(), _options)
-def test_rows_and_times_come_back(data: st.DataObject, kind: str, targets: int, event_time: bool, options: TaskOptions) -> None:
+def test_rows_and_times_come_back(
+    data: st.DataObject, kind: str, targets: int, event_time: bool, options: TaskOptions
+) -> None:
     type_info, values = _TYPES[kind]
     rows = data.draw(st.lists(values, max_size=30))
     times = data.draw(st.lists(_times, min_size=len(rows), max_size=len(rows))) if event_time else None
@@ -98,11 +100,15 @@ def test_keys_come_back_at_the_subtask_that_owns_them(
     rows = [(data.draw(st.sampled_from(pool)), n) for n in range(data.draw(st.integers(0, 30)))]
     times = [n * 10 for n in range(len(rows))] if event_time else None
     wire = Wire(
-        edge_of(KeyGroupHash(key_type, 16, selector=lambda row: row[0]), Types.PICKLED_BYTE_ARRAY(), targets, event_time), options
+        edge_of(
+            KeyGroupHash(key_type, 16, selector=lambda row: row[0]), Types.PICKLED_BYTE_ARRAY(), targets, event_time
+        ),
+        options,
     )
     codec = KeyCodec.for_type(key_type)
     batches = [
-        Batch(rows[s], None if times is None else times[s], None if times is None else times[s]) for s in cut(data, rows)
+        Batch(rows[s], None if times is None else times[s], None if times is None else times[s])
+        for s in cut(data, rows)
     ]
     expected: list[list[tuple[Any, ...]]] = [[] for _ in range(targets)]
     for key, n in rows:

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.graph.programs import Program
+from tests.runtime.local_job import ListSink, LocalJob, plan_of, rows_of
 
 from holdfast.connectors.collection import CollectionSource
 from holdfast.errors import FunctionError, IncompleteInputError, StorageError, StoreVersionError
@@ -26,8 +28,6 @@ from holdfast.state.descriptors import ValueStateDescriptor
 from holdfast.state.handles import CheckpointRequest, FileHandle
 from holdfast.state.snapshot_io import SnapshotWriter
 from holdfast.types.typeinfo import Types
-from tests.graph.programs import Program
-from tests.runtime.local_job import ListSink, LocalJob, plan_of, rows_of
 
 
 class Count:
@@ -64,7 +64,11 @@ def counting(rows: list[str], function: Any = None) -> Program:
     source = program.graph.add("Source", SourceOperator, CollectionSource(rows), Types.STRING(), [])
     source.parallelism = 1
     counted = program.graph.add(
-        "Count", KeyedFlatMapOperator, function or Count(), Types.TUPLE([Types.STRING(), Types.LONG()]), [key_by(source)]
+        "Count",
+        KeyedFlatMapOperator,
+        function or Count(),
+        Types.TUPLE([Types.STRING(), Types.LONG()]),
+        [key_by(source)],
     )
     counted.uid = "count"
     sink(program, counted)
@@ -127,7 +131,10 @@ def test_a_failed_task_leaves_the_epoch_before_and_names_row_key_and_subtask(tmp
     job = LocalJob(plan_of(counting(["a", "b", "a", "poison"]), tmp_path, backend, parallelism=1))
     job.run_epoch()
     for _ in range(2):
-        with pytest.raises(FunctionError, match=r"operator 'Count' \(uid count\), subtask 1/1, key 'poison': ValueError: it is poison; the row was 'poison'"):
+        with pytest.raises(
+            FunctionError,
+            match=r"'Count' \(uid count\), subtask 1/1, key 'poison': ValueError: it is poison; the row was 'poison'",
+        ):
             job.run_epoch()
     job.rows_per_subtask = 1
     assert rows_of(job.run_epoch()) == [("a", 2)]
@@ -158,7 +165,12 @@ def test_restored_with_another_parallelism(tmp_path: Path, backend: str) -> None
     restored = first.checkpoint(7)
     out += expected_counts(rows)[10:15]  # the sink's rows of the checkpoint's own epoch
     first.run_epoch()  # comes to nothing: it is in no checkpoint
-    second = LocalJob(plan_of(counting(rows), tmp_path / "two", backend, parallelism=2), attempt=2, epoch=restored.epoch, restored=restored)
+    second = LocalJob(
+        plan_of(counting(rows), tmp_path / "two", backend, parallelism=2),
+        attempt=2,
+        epoch=restored.epoch,
+        restored=restored,
+    )
     while True:
         acknowledged = second.run_epoch()
         out += rows_of(acknowledged)
@@ -188,7 +200,9 @@ def test_functions_are_told_of_checkpoints_and_their_fields_live_on(tmp_path: Pa
     job.run_epoch(notifications=(Notification(NotificationKind.COMPLETE, 4), Notification(NotificationKind.ABORTED, 5)))
     live_task.forget_live_tasks("job")
     job.run_epoch()
-    (count,) = [o for task in live_task._live.values() for c in task.chains for o in c.operators if o.spec.name == "Count"]
+    (count,) = [
+        o for task in live_task._live.values() for c in task.chains for o in c.operators if o.spec.name == "Count"
+    ]
     assert count.function.seen == 6  # type: ignore[attr-defined]
     assert count.function.told == ["complete 4", "aborted 5"]  # type: ignore[attr-defined]
 
@@ -226,7 +240,7 @@ def test_rows_of_an_edge_that_skips_levels_arrive(tmp_path: Path) -> None:
     assert sorted(rows_of(job.run_epoch())) == ["pp", "pp", "qq", "x", "y"]
 
 
-# -- DataFrames ------------------------------------------------------------------------------------------------------------
+# -- DataFrames --------------------------------------------------------------------------------------------------------
 
 
 class AtTheEnd:
@@ -278,7 +292,9 @@ def frame_ids(job: LocalJob) -> frozenset[str]:
 
 
 @pytest.mark.parametrize("with_source", [False, True])
-@pytest.mark.parametrize("partitions", [(["a", "b"], ["b", "c", "d"]), (["a"], []), ()], ids=["two", "one is empty", "none"])
+@pytest.mark.parametrize(
+    "partitions", [(["a", "b"], ["b", "c", "d"]), (["a"], []), ()], ids=["two", "one is empty", "none"]
+)
 def test_a_data_frame_ends_when_all_of_its_partitions_were_read(
     tmp_path: Path, backend: str, with_source: bool, partitions: Sequence[list[str]]
 ) -> None:

@@ -42,7 +42,9 @@ class Wire:
 
     def read(self, target: int, envelopes: list[Envelope]) -> list[Batch]:
         """The batches of one target, in the order in which a level consumes them."""
-        mine = sorted((e for e in envelopes if e.slot == target and e.edge == self.edge.edge_id), key=lambda e: e.number)
+        mine = sorted(
+            (e for e in envelopes if e.slot == target and e.edge == self.edge.edge_id), key=lambda e: e.number
+        )
         opened = [unpack_header(e.payload) for e in mine]
         return [self._readers[target].read(header, body) for header, body in opened if header.rows]
 

@@ -29,7 +29,9 @@ def acknowledgements(partitions: dict[int, int] | None = None) -> list[Acknowled
         consumed = {slot: nonce(level - 1, slot) for slot in range(SLOTS)} if level else {}
         if level == 1:
             consumed |= {
-                group * GROUP_SIZE + index: nonce(0, index, group) for group, count in partitions.items() for index in range(count)
+                group * GROUP_SIZE + index: nonce(0, index, group)
+                for group, count in partitions.items()
+                for index in range(count)
             }
         found += [Acknowledgement(0, level, slot, EPOCH, nonce(level, slot), consumed) for slot in range(SLOTS)]
     return found
@@ -60,7 +62,9 @@ def test_partitions_of_data_frames_must_acknowledge_too_and_hold_no_state() -> N
 def test_any_missing_task_fails_the_epoch(lost: int) -> None:
     found = acknowledgements({1: 2})
     gone = found.pop(lost)
-    with pytest.raises(IncompleteInputError, match=rf"1 of 8 tasks did not acknowledge.*\({gone.group}, {gone.level}, {gone.slot}\)"):
+    with pytest.raises(
+        IncompleteInputError, match=rf"1 of 8 tasks did not acknowledge.*\({gone.group}, {gone.level}, {gone.slot}\)"
+    ):
         accept(found, {1: 2})
 
 
@@ -78,7 +82,10 @@ def test_an_acknowledgement_of_another_epoch_fails_the_epoch() -> None:
 
 def test_two_executions_of_one_task_fail_the_epoch() -> None:
     found = acknowledgements()
-    with pytest.raises(MixedExecutionError, match=r"two executions of \(group, level, slot\) \(0, 1, 0\) acknowledged \(0-1-0 and other\)"):
+    with pytest.raises(
+        MixedExecutionError,
+        match=r"two executions of \(group, level, slot\) \(0, 1, 0\) acknowledged \(0-1-0 and other\)",
+    ):
         accept([*found, Acknowledgement(0, 1, 0, EPOCH, "other", found[2].consumed)])
 
 
@@ -88,7 +95,9 @@ def test_a_consumer_that_read_another_execution_fails_the_epoch(level: int, send
     found = acknowledgements(partitions)
     position = next(i for i, a in enumerate(found) if (a.group, a.level, a.slot) == (0, level, 1))
     found[position] = msgspec.structs.replace(found[position], consumed={**found[position].consumed, sender: "another"})
-    with pytest.raises(MixedExecutionError, match=f"slot 1 of level {level} read execution another of its sender {sender % GROUP_SIZE}"):
+    with pytest.raises(
+        MixedExecutionError, match=f"slot 1 of level {level} read execution another of its sender {sender % GROUP_SIZE}"
+    ):
         accept(found, partitions)
 
 

@@ -14,7 +14,9 @@ from holdfast.spark.failures import failure_of, reporting_failures
 def as_spark_tells_it(raised: BaseException) -> RuntimeError:
     """An error of the driver whose text holds the task's traceback among lines of Spark's own."""
     text = "".join(traceback.format_exception(raised))
-    return RuntimeError(f"Job aborted due to stage failure: Task 1 in stage 3.0 failed 1 times:\n{text}\n\tat org.apache.spark.Executor")
+    return RuntimeError(
+        f"Job aborted due to stage failure: Task 1 in stage 3.0 failed 1 times:\n{text}\n\tat org.apache.spark.Executor"
+    )
 
 
 def raised_in_a_task(error: BaseException) -> BaseException:

@@ -149,7 +149,7 @@ def test_the_end_of_an_epoch(publish_on: PublishOn, everything: bool, published:
     assert sink.published == published
 
 
-# -- recovery --------------------------------------------------------------------------------------------------------------
+# -- recovery ----------------------------------------------------------------------------------------------------------
 
 
 def test_recovery_commits_what_the_checkpoint_holds_and_aborts_the_rest() -> None:
@@ -208,7 +208,7 @@ def test_transactions_of_an_operator_that_the_program_no_longer_has_are_aborted(
     assert sink.open == {}
 
 
-# -- failures --------------------------------------------------------------------------------------------------------------
+# -- failures ----------------------------------------------------------------------------------------------------------
 
 
 def test_a_failed_commit_keeps_the_handles_and_says_what_follows() -> None:
@@ -216,7 +216,10 @@ def test_a_failed_commit_keeps_the_handles_and_says_what_follows() -> None:
     transactions = manager(sink)
     transactions.add(1, [pre_commit(sink, 1, [1])])
     sink.broken = OSError("disk is gone")
-    with pytest.raises(TransactionError, match="MemorySink could not commit 1 transactions: OSError: disk is gone.*next attempt commits them again"):
+    with pytest.raises(
+        TransactionError,
+        match=r"MemorySink could not commit 1 transactions: OSError: disk is gone.*next attempt commits them again",
+    ):
         transactions.publish_checkpoint(1)
     sink.broken = None
     transactions.publish_checkpoint(1)

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.testing.functions import Everything
+from tests.testing.oracle import Oracle, random_row
 
 from holdfast.checkpoint.completed import CompletedCheckpoint
 from holdfast.checkpoint.completed_store import (
@@ -24,8 +26,6 @@ from holdfast.common import Types
 from holdfast.state.handles import CheckpointRequest, SnapshotKind, SubtaskSnapshot
 from holdfast.state.keys import KEY_HASH
 from holdfast.testing import HarnessSnapshot, KeyedOperatorHarness, ManualClock
-from tests.testing.functions import Everything
-from tests.testing.oracle import Oracle, random_row
 
 FILLER = [(f"other-{n}", "set", n) for n in range(2000)]
 
@@ -95,7 +95,9 @@ class Job:
     def restored(self, completed: CompletedCheckpoint, **options: Any) -> KeyedOperatorHarness:
         self.storage.verify(completed.metadata)
         snapshot = HarnessSnapshot.of_checkpoint(completed.metadata, self.storage.reader(), self.operator_id)
-        return KeyedOperatorHarness.restore(snapshot, Everything(), first, Types.STRING(), backend=self.backend, **options)
+        return KeyedOperatorHarness.restore(
+            snapshot, Everything(), first, Types.STRING(), backend=self.backend, **options
+        )
 
     def check(self, completed: CompletedCheckpoint) -> None:
         """What is restored of a checkpoint is what the oracle had when it was taken."""
@@ -108,7 +110,9 @@ class Job:
         chosen = self.coordinator.select_for_restore()
         if chosen is None:
             self.oracle = Oracle()
-            self.harness = KeyedOperatorHarness(Everything(), first, Types.STRING(), backend=self.backend, clock=self.clock)
+            self.harness = KeyedOperatorHarness(
+                Everything(), first, Types.STRING(), backend=self.backend, clock=self.clock
+            )
             self.harness.push_all(FILLER)
         else:
             self.oracle = self.oracles[chosen.checkpoint_id].copy()
@@ -175,7 +179,9 @@ def test_two_checkpoints_at_once(backend: str, storage: CheckpointStorage, order
     job.harness.close()
 
 
-def test_a_checkpoint_triggered_while_an_older_one_is_pending_and_another_completed(backend: str, storage: CheckpointStorage) -> None:
+def test_a_checkpoint_triggered_while_an_older_one_is_pending_and_another_completed(
+    backend: str, storage: CheckpointStorage
+) -> None:
     job = Job(backend, storage)
     _, one, two = two_pending(job)
     completed = job.complete(one)

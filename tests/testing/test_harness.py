@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.testing.functions import SUM, Buffering, Counter, CountWithKeyedState, Everything
 
 from holdfast.common import Row, Types
 from holdfast.datastream import FilterFunction, KeyedProcessFunction, ProcessFunction, ReduceFunction
 from holdfast.errors import FunctionError, NullKeyError, ProgramError, RestoreError, RowTypeError, StateAccessError
 from holdfast.runtime import live_task
 from holdfast.testing import HarnessSnapshot, KeyedOperatorHarness, ManualClock, OperatorHarness
-from tests.testing.functions import SUM, Buffering, Counter, CountWithKeyedState, Everything
 
 
 @pytest.fixture(params=["heap", "lmdb"])
@@ -34,7 +34,7 @@ def everything(backend: str = "heap", **options: Any) -> KeyedOperatorHarness:
     return KeyedOperatorHarness(Everything(), first, Types.STRING(), backend=backend, **options)
 
 
-# -- functions -------------------------------------------------------------------------------------------------------------
+# -- functions ---------------------------------------------------------------------------------------------------------
 
 
 def test_count_with_keyed_state(backend: str) -> None:
@@ -90,7 +90,12 @@ def test_rows_come_out_with_the_time_of_their_row_or_timer(backend: str) -> None
 
 class Times(ProcessFunction):
     def process_element(self, value: Any, ctx: ProcessFunction.Context) -> Iterator[Any]:
-        yield value, ctx.timestamp(), ctx.timer_service().current_watermark(), ctx.timer_service().current_processing_time()
+        yield (
+            value,
+            ctx.timestamp(),
+            ctx.timer_service().current_watermark(),
+            ctx.timer_service().current_processing_time(),
+        )
 
 
 class Odd(FilterFunction):
@@ -140,13 +145,21 @@ def test_a_stream_without_event_time() -> None:
 def test_declared_types_and_column_keys_are_those_of_the_program(backend: str) -> None:
     row = Types.ROW_NAMED(["n", "name"], [Types.LONG(), Types.STRING()])
     with KeyedOperatorHarness(
-        lambda value: (value.name, value.n), "name", operation="map", input_type=row, output_type="a string, b bigint", backend=backend
+        lambda value: (value.name, value.n),
+        "name",
+        operation="map",
+        input_type=row,
+        output_type="a string, b bigint",
+        backend=backend,
     ) as harness:
         harness.push(Row(n=1, name="x"))
         assert harness.output() == [Row(a="x", b=1)]
         with pytest.raises(RowTypeError, match="'one'"):
             harness.push(Row(n="one", name="x"))
-    with OperatorHarness(lambda value: "text", operation="map", output_type=Types.LONG()) as harness, pytest.raises(RowTypeError):
+    with (
+        OperatorHarness(lambda value: "text", operation="map", output_type=Types.LONG()) as harness,
+        pytest.raises(RowTypeError),
+    ):
         harness.push(1)
 
 
@@ -157,7 +170,7 @@ def test_the_end_of_input_fires_what_is_left(backend: str) -> None:
         assert harness.acknowledgement is not None and harness.acknowledgement.ended
 
 
-# -- the life of a function ------------------------------------------------------------------------------------------------
+# -- the life of a function --------------------------------------------------------------------------------------------
 
 
 def test_a_counter_and_a_field_that_cannot_be_pickled_over_50_epochs(backend: str) -> None:
@@ -176,7 +189,7 @@ def test_a_counter_and_a_field_that_cannot_be_pickled_over_50_epochs(backend: st
                 taken_up += 1
                 harness.forget_live_objects()
         assert 10 < taken_up < 40
-        # open() ran again wherever the connection was missing, and its other effects were laid over by the fields that travelled.
+        # open() ran again wherever the connection was missing; the fields that travelled were laid over its result.
         assert harness.function.opened == 1
     (warning,) = set(warnings)
     assert "the field 'connection' cannot be pickled" in warning
@@ -194,7 +207,9 @@ def test_an_error_names_everything_and_rolls_the_epoch_back(backend: str) -> Non
     with everything(backend) as harness:
         harness.push(("a", "set", 1)).advance_watermark(5).end_epoch()
         harness.push(("a", "set", 2)).advance_watermark(50)
-        with pytest.raises(FunctionError, match=r"subtask 1/1, key 'b': ValueError: asked to; the row was \('b', 'fail', 0\)"):
+        with pytest.raises(
+            FunctionError, match=r"subtask 1/1, key 'b': ValueError: asked to; the row was \('b', 'fail', 0\)"
+        ):
             harness.push(("b", "fail", 0))
         assert harness.watermark == 5
         harness.take_output()
@@ -210,7 +225,7 @@ def test_an_error_in_the_first_epoch_leaves_an_empty_operator(backend: str) -> N
         assert harness.push(("a", "get", 0)).output() == [("a", "get", "a", None)]
 
 
-# -- operator state --------------------------------------------------------------------------------------------------------
+# -- operator state ----------------------------------------------------------------------------------------------------
 
 
 def test_operator_state_is_split_when_the_parallelism_changes() -> None:
@@ -228,7 +243,7 @@ def test_operator_state_is_split_when_the_parallelism_changes() -> None:
         h.close()
 
 
-# -- refusals --------------------------------------------------------------------------------------------------------------
+# -- refusals ----------------------------------------------------------------------------------------------------------
 
 
 def test_a_row_of_another_subtask_is_refused_with_its_owner() -> None:
@@ -244,7 +259,10 @@ def test_a_row_of_another_subtask_is_refused_with_its_owner() -> None:
 
 
 def test_a_null_key_is_refused() -> None:
-    with averages() as harness, pytest.raises(NullKeyError, match=r"the input of operator .* the key of row \(None, 1\) is None"):
+    with (
+        averages() as harness,
+        pytest.raises(NullKeyError, match=r"the input of operator .* the key of row \(None, 1\) is None"),
+    ):
         harness.push((None, 1))
 
 

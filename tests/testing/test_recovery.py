@@ -6,14 +6,14 @@ import random
 from typing import Any
 
 import pytest
+from tests.testing.functions import VALUE, Everything
+from tests.testing.oracle import KEYS, Oracle, random_row
 
 from holdfast.common import Types
 from holdfast.errors import FunctionError
 from holdfast.state.handles import CheckpointRequest, SnapshotKind
 from holdfast.state.snapshot_files import MemorySnapshotWriter
 from holdfast.testing import HarnessSnapshot, KeyedOperatorHarness, ManualClock
-from tests.testing.functions import VALUE, Everything
-from tests.testing.oracle import KEYS, Oracle, random_row
 
 
 @pytest.fixture(params=["heap", "lmdb"])
@@ -115,7 +115,16 @@ class Story:
 @pytest.mark.parametrize("seed", range(6))
 def test_random_moments(backend: str, seed: int) -> None:
     story = Story(backend, seed)
-    seldom = [story.watermark, story.time, story.end_epoch, story.snapshot, story.snapshot, story.abort, story.fail, story.restore]
+    seldom = [
+        story.watermark,
+        story.time,
+        story.end_epoch,
+        story.snapshot,
+        story.snapshot,
+        story.abort,
+        story.fail,
+        story.restore,
+    ]
     for number in range(120):
         story.chance.choice([story.rows] * 6 + seldom)()
         story.check()
@@ -124,7 +133,7 @@ def test_random_moments(backend: str, seed: int) -> None:
     story.harness.close()
 
 
-# -- rescaling -------------------------------------------------------------------------------------------------------------
+# -- rescaling ---------------------------------------------------------------------------------------------------------
 
 
 def push_to_owner(harnesses: list[KeyedOperatorHarness], oracle: Oracle, row: tuple[str, str, int]) -> None:
@@ -142,11 +151,15 @@ def check_all(harnesses: list[KeyedOperatorHarness], oracle: Oracle) -> None:
 
 @pytest.mark.parametrize("parallelisms", [(1, 3, 2), (2, 5, 1), (4, 4, 3)])
 @pytest.mark.parametrize("max_parallelism", [5, 128])
-def test_rescaled_from_snapshots_of_all_subtasks(backend: str, parallelisms: tuple[int, ...], max_parallelism: int) -> None:
+def test_rescaled_from_snapshots_of_all_subtasks(
+    backend: str, parallelisms: tuple[int, ...], max_parallelism: int
+) -> None:
     chance, oracle = random.Random(7), Oracle()
     options: Any = {"backend": backend, "max_parallelism": max_parallelism}
     harnesses = [
-        KeyedOperatorHarness(Everything(), first, Types.STRING(), parallelism=parallelisms[0], subtask=subtask, **options)
+        KeyedOperatorHarness(
+            Everything(), first, Types.STRING(), parallelism=parallelisms[0], subtask=subtask, **options
+        )
         for subtask in range(parallelisms[0])
     ]
     for parallelism in parallelisms[1:]:
@@ -207,7 +220,7 @@ def kinds(snapshot: HarnessSnapshot) -> list[SnapshotKind]:
     return [file.kind for file in subtask.keyed.files]
 
 
-# -- checkpoints that come to nothing, and images in between ---------------------------------------------------------------
+# -- checkpoints that come to nothing, and images in between -----------------------------------------------------------
 
 
 def test_an_aborted_checkpoint_then_a_completed_one(backend: str) -> None:
@@ -243,7 +256,11 @@ def test_a_full_image_between_two_deltas_that_nobody_builds_on(backend: str) -> 
         harness.push_all(FILLER).snapshot()
         snapshots = []
         for step, kind in enumerate(["delta", "image", "delta"]):
-            for row in (("key-1", "add", step), ("key-2", "put", step), ("key-3", "clear" if step == 1 else "set", step)):
+            for row in (
+                ("key-1", "add", step),
+                ("key-2", "put", step),
+                ("key-3", "clear" if step == 1 else "set", step),
+            ):
                 harness.push(row)
                 oracle.push(row)
             if kind == "image":

@@ -17,6 +17,8 @@ class ManualClock:
     def advance(self, milliseconds: int) -> int:
         """Move on, and give the time it is now."""
         if milliseconds < 0:
-            raise ProgramError(f"A clock does not go back: it is {self._now}, and was to be moved by {milliseconds} ms.")
+            raise ProgramError(
+                f"A clock does not go back: it is {self._now}, and was to be moved by {milliseconds} ms."
+            )
         self._now += milliseconds
         return self._now

@@ -38,8 +38,9 @@ T = TypeVar("T")
 class Harness:
     """What keyed and other harnesses share. Rows go in by ``push``; epochs end when asked to.
 
-    An epoch begins by itself with the first call that needs one. After an error in a function the epoch is rolled back, as a failed task is: state and
-    fields are those of the last ``end_epoch`` or ``snapshot``. Everything runs in the calling thread.
+    An epoch begins by itself with the first call that needs one. After an error in a function the epoch is rolled
+    back, as a failed task is: state and fields are those of the last ``end_epoch`` or ``snapshot``. Everything runs in
+    the calling thread.
     """
 
     def __init__(self, function: Any, key_by: KeyBy | None, setup: Setup, restored: HarnessSnapshot | None) -> None:
@@ -100,7 +101,7 @@ class Harness:
         """The number of the last epoch that was committed."""
         return self._epoch
 
-    # -- input -----------------------------------------------------------------------------------------------------------------
+    # -- input ---------------------------------------------------------------------------------------------------------
 
     def open(self) -> Self:
         """Begin an epoch; the first time the function is opened. Optional: whatever needs an epoch begins one."""
@@ -144,7 +145,7 @@ class Harness:
         self._send_status(ChannelStatus(MAX_WATERMARK, False, True))
         return self.end_epoch()
 
-    # -- output ----------------------------------------------------------------------------------------------------------------
+    # -- output --------------------------------------------------------------------------------------------------------
 
     def output(self) -> list[Any]:
         """All rows that came out since the last ``take_output``, those of rolled back epochs too."""
@@ -165,7 +166,7 @@ class Harness:
         """The event time that the operator has come to."""
         return self._head().watermark
 
-    # -- epochs and snapshots --------------------------------------------------------------------------------------------------
+    # -- epochs and snapshots ------------------------------------------------------------------------------------------
 
     def end_epoch(self) -> Self:
         """Commit what happened to the local store, as a task does at the end of an epoch."""
@@ -200,16 +201,21 @@ class Harness:
         """
         run = self._running()
         if request.epoch != run.spec.epoch:
-            raise CheckpointError(f"Checkpoint {request.checkpoint_id} is asked of epoch {request.epoch}; the one that runs is {run.spec.epoch}.")
+            raise CheckpointError(
+                f"Checkpoint {request.checkpoint_id} is asked of epoch {request.epoch}; "
+                f"the one that runs is {run.spec.epoch}."
+            )
         run.spec = replace(run.spec, checkpoint=request, writer=writer)
         acknowledgement = self._finish_epoch()
         if acknowledgement.snapshot_failure is not None:
-            raise CheckpointError(f"Checkpoint {request.checkpoint_id} could not be written: {acknowledgement.snapshot_failure}")
+            raise CheckpointError(
+                f"Checkpoint {request.checkpoint_id} could not be written: {acknowledgement.snapshot_failure}"
+            )
         (written,) = acknowledgement.snapshots
         return written
 
     def notify_checkpoint_complete(self, checkpoint_id: int, epoch: int) -> None:
-        """A checkpoint of ``epoch`` completed: the next epoch tells the function, and changes up to it need not be kept."""
+        """A checkpoint of ``epoch`` completed: the next epoch tells the function and drops marks of older changes."""
         self._durable_epoch = max(self._durable_epoch, epoch)
         self._notifications.append(Notification(NotificationKind.COMPLETE, checkpoint_id))
 
@@ -227,11 +233,16 @@ class Harness:
     def _snapshot_of(self, request: CheckpointRequest, snapshot: SubtaskSnapshot) -> HarnessSnapshot:
         operator = self._program.operator
         record = OperatorRecord(
-            operator.operator_id, operator.uid, operator.name, operator.parallelism, operator.max_parallelism, (snapshot,)
+            operator.operator_id,
+            operator.uid,
+            operator.name,
+            operator.parallelism,
+            operator.max_parallelism,
+            (snapshot,),
         )
         return HarnessSnapshot(request.checkpoint_id, request.epoch, self._attempt, record, InlineSnapshotReader())
 
-    # -- the end ---------------------------------------------------------------------------------------------------------------
+    # -- the end -------------------------------------------------------------------------------------------------------
 
     def close(self) -> None:
         """Close the function in order and remove the local store. Nothing else can be done with the harness."""
@@ -248,7 +259,9 @@ class Harness:
     def __enter__(self) -> Self:
         return self.open()
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         if error is None:
             self.close()
         else:
@@ -262,7 +275,7 @@ class Harness:
         forget_live_tasks(self.job_id)
         self._directory.cleanup()
 
-    # -- the task of an epoch --------------------------------------------------------------------------------------------------
+    # -- the task of an epoch ------------------------------------------------------------------------------------------
 
     def _head(self) -> Operator:
         return self._running().chains[0].head
@@ -321,8 +334,8 @@ class Harness:
         header, body = unpack_header(envelope.payload)
         batch = EdgeReader(self._program.input).read(header, body)
         return ProgramError(
-            f"The key {(batch.keys or [None])[0]!r} belongs to subtask {envelope.slot} of {self._setup.parallelism}, and this harness is subtask "
-            f"{self._setup.subtask}. Push the row there; owns(row) tells whose it is."
+            f"The key {(batch.keys or [None])[0]!r} belongs to subtask {envelope.slot} of {self._setup.parallelism}, "
+            f"and this harness is subtask {self._setup.subtask}. Push the row there; owns(row) tells whose it is."
         )
 
     def _finish_epoch(self) -> Acknowledgement:

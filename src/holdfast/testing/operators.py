@@ -76,7 +76,12 @@ class KeyedOperatorHarness(Harness):
 
     @classmethod
     def restore(
-        cls, snapshots: Snapshots, function: Any, key_selector: Any, key_type: Any = None, **options: Unpack[HarnessOptions]
+        cls,
+        snapshots: Snapshots,
+        function: Any,
+        key_selector: Any,
+        key_type: Any = None,
+        **options: Unpack[HarnessOptions],
     ) -> Self:
         """A subtask that starts from a snapshot: of itself, or one of every subtask where parallelism is above 1."""
         harness = cls.__new__(cls)
@@ -109,7 +114,7 @@ class KeyedOperatorHarness(Harness):
         return targets is not None and int(targets[0]) == self._setup.subtask
 
     def state(self, descriptor: StateDescriptor, key: Any) -> Any:
-        """The state of a key: a value or None, a list, or a dict, as the descriptor says. Later changes do not show in it."""
+        """The state of a key: a value or None, a list, or a dict, as the descriptor says. Later changes do not show."""
         backend = self._backend()
         context, codec = backend.context, backend.scope.key_codec
         before = context.key, context.identity

@@ -52,5 +52,8 @@ class Setup:
             raise ProgramError(f"A harness has no option {unknown[0]!r}; it has {', '.join(sorted(known))}.")
         setup = cls(**options)
         if not 0 <= setup.subtask < setup.parallelism:
-            raise ProgramError(f"Subtask {setup.subtask} does not exist: parallelism {setup.parallelism} has 0 to {setup.parallelism - 1}.")
+            raise ProgramError(
+                f"Subtask {setup.subtask} does not exist: parallelism {setup.parallelism} has "
+                f"0 to {setup.parallelism - 1}."
+            )
         return setup

@@ -16,13 +16,25 @@ from holdfast.graph.planner import plan_job
 from holdfast.runtime.plan import EdgeSpec, JobPlan, OperatorSpec, TaskOptions
 from holdfast.state.backends import load_backend
 from holdfast.testing.options import Setup
-from holdfast.types.settings import BackendSettings, CheckpointSettings, EpochSettings, NoRestartSettings, RecoverySettings
+from holdfast.types.settings import (
+    BackendSettings,
+    CheckpointSettings,
+    EpochSettings,
+    NoRestartSettings,
+    RecoverySettings,
+)
 
 #: Where the operator under test runs: behind the source, before the sink.
 LEVEL = 1
 UID = "operator-under-test"
 
-_OPERATIONS = {"map": "map", "flat_map": "flat_map", "filter": "filter", "reduce": "reduce", "process": "process_element"}
+_OPERATIONS = {
+    "map": "map",
+    "flat_map": "flat_map",
+    "filter": "filter",
+    "reduce": "reduce",
+    "process": "process_element",
+}
 _WITHOUT_OUTPUT_TYPE = ("filter", "reduce")
 
 KeyBy = Callable[[DataStream], DataStream]

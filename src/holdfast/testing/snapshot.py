@@ -15,7 +15,7 @@ from holdfast.state.snapshot_io import SnapshotReader
 
 @dataclass(frozen=True)
 class HarnessSnapshot:
-    """The state of one subtask, or of several, at a checkpoint. It stays valid when its harness goes on or is closed."""
+    """The state of one subtask, or of several, at a checkpoint. It stays valid whatever becomes of its harness."""
 
     checkpoint_id: int
     epoch: int
@@ -47,7 +47,9 @@ class HarnessSnapshot:
             )
         record = msgspec.structs.replace(first.record, subtasks=tuple(subtasks))
         epoch = max(snapshot.epoch for snapshot in snapshots)
-        return cls(max(s.checkpoint_id for s in snapshots), epoch, max(s.attempt for s in snapshots), record, first.reader)
+        return cls(
+            max(s.checkpoint_id for s in snapshots), epoch, max(s.attempt for s in snapshots), record, first.reader
+        )
 
     @property
     def bytes_written(self) -> int:
