@@ -66,6 +66,12 @@ class TestDue:
         assert full_images_due(base, [self.operator()]) == {(OPERATOR, 0), (OPERATOR, 1)}
         assert full_images_due(metadata(1), [self.operator()]) == {(OPERATOR, 0), (OPERATOR, 1)}
 
+    def test_another_backend_starts_anew(self) -> None:
+        subtasks = [snapshot(0, keyed=keyed(FULL, backend="heap")), snapshot(1, keyed=keyed(FULL, backend="lmdb"))]
+        base = metadata(1, [record(subtasks=subtasks, parallelism=2)])
+        assert full_images_due(base, [self.operator()], "lmdb") == {(OPERATOR, 0)}
+        assert full_images_due(base, [self.operator()], None) == frozenset()
+
     @pytest.mark.parametrize("changed", [{"parallelism": 1}, {"max_parallelism": 256}])
     def test_a_rescaled_operator_starts_anew(self, changed: dict[str, int]) -> None:
         subtasks = [snapshot(number, keyed=keyed(FULL)) for number in range(2)]

@@ -53,11 +53,14 @@ class Job:
         self.written: dict[int, SubtaskSnapshot] = {}
         self.harness = KeyedOperatorHarness(Everything(), first, Types.STRING(), backend=backend, clock=self.clock)
         self.operator_id = self.harness.operator_id
-        facts = JobFacts("job", "job", KEY_HASH, (JobOperator(self.operator_id, "Everything", 1, 128),))
         policy = CheckpointPolicy(max_concurrent=9, tolerable_failures=1000)
-        self.coordinator = CheckpointCoordinator(policy, facts, storage, store, self.clock, random.Random(1))
+        self.coordinator = CheckpointCoordinator(policy, self.facts(), storage, store, self.clock, random.Random(1))
         self.coordinator.start_attempt(self.attempt)
         self.harness.push_all(FILLER).take_output()
+
+    def facts(self) -> JobFacts:
+        operator = JobOperator(self.operator_id, "Everything", 1, 128)
+        return JobFacts("job", "job", KEY_HASH, (operator,), self.backend)
 
     def push(self, *rows: tuple[str, str, int]) -> None:
         self.harness.push_all(rows)
@@ -118,7 +121,7 @@ class Job:
             self.oracle = self.oracles[chosen.checkpoint_id].copy()
             self.harness = self.restored(chosen, clock=self.clock)
         self.attempt += 1
-        self.coordinator.start_attempt(self.attempt, chosen)
+        self.coordinator.start_attempt(self.attempt, chosen, self.facts())
 
 
 @pytest.fixture(params=["heap", "lmdb"])
@@ -193,6 +196,21 @@ def test_a_checkpoint_triggered_while_an_older_one_is_pending_and_another_comple
     job.push(("key-1", "add", 8))
     job.check(job.complete(three.checkpoint_id))
     job.check(job.complete(job.trigger().checkpoint_id))
+    job.harness.close()
+
+
+def test_the_backend_changes_with_an_attempt(storage: CheckpointStorage) -> None:
+    job = Job("heap", storage)
+    job.push(("key-1", "add", 1))
+    job.complete(job.trigger().checkpoint_id)
+    job.backend = "lmdb"
+    job.fail()
+    job.push(("key-1", "add", 2))
+    first_on_lmdb = job.complete(job.trigger().checkpoint_id)
+    assert kinds(first_on_lmdb) == [SnapshotKind.FULL]
+    job.check(first_on_lmdb)
+    job.push(("key-1", "add", 3))
+    assert kinds(job.complete(job.trigger().checkpoint_id)) == [SnapshotKind.FULL, SnapshotKind.DELTA]
     job.harness.close()
 
 

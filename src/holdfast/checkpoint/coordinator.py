@@ -137,7 +137,7 @@ class CheckpointCoordinator:
             attempt=self._running_attempt(),
             epoch=epoch,
             base_epoch=base.metadata.epoch if base is not None else None,
-            full=full_images_due(base.metadata, self._job.operators) if base is not None else frozenset(),
+            full=self._full_images_due(base) if base is not None else frozenset(),
         )
         expected = self._job.subtasks()
         deadline = now + self._policy.timeout_ms
@@ -263,6 +263,9 @@ class CheckpointCoordinator:
             _log.warning("Checkpoints of the ended job could not be deleted: %s", error)
 
     # -- inside
+
+    def _full_images_due(self, base: CompletedCheckpoint) -> frozenset[tuple[str, int]]:
+        return full_images_due(base.metadata, self._job.operators, self._job.backend)
 
     def _assemble(self, pending: PendingCheckpoint, properties: Mapping[str, Any]) -> CheckpointMetadata:
         request = pending.request

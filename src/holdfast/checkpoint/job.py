@@ -20,12 +20,13 @@ class JobOperator:
 
 @dataclass(frozen=True)
 class JobFacts:
-    """``key_hash`` names the function that spreads keys over key groups."""
+    """``key_hash`` names the function that spreads keys over key groups, ``backend`` what keeps the state of tasks."""
 
     job_id: str
     job_name: str
     key_hash: str
     operators: tuple[JobOperator, ...]
+    backend: str | None = None
 
     def subtasks(self) -> frozenset[tuple[str, int]]:
         """Every (operator, subtask) that must acknowledge a checkpoint."""

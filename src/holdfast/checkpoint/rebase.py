@@ -38,13 +38,18 @@ def full_image_due(files: Sequence[KeyedFile], max_files: int = MAX_CHAIN_FILES)
 
 
 def full_images_due(
-    base: CheckpointMetadata, operators: Iterable[JobOperator], max_files: int = MAX_CHAIN_FILES
+    base: CheckpointMetadata,
+    operators: Iterable[JobOperator],
+    backend: str | None = None,
+    max_files: int = MAX_CHAIN_FILES,
 ) -> frozenset[tuple[str, int]]:
-    """The (operator, subtask)s that must not build on ``base``: all of an operator whose key groups have moved."""
+    """The (operator, subtask)s that must not build on ``base``: all of an operator whose key groups have moved, or
+    whose state another backend wrote. ``backend`` None: any may have.
+    """
     records = {record.operator_id: record for record in base.operators}
     due: set[tuple[str, int]] = set()
     for operator in operators:
-        chains = _chains(records.get(operator.operator_id), operator)
+        chains = _chains(records.get(operator.operator_id), operator, backend)
         due.update(
             (operator.operator_id, subtask)
             for subtask in range(operator.parallelism)
@@ -53,12 +58,18 @@ def full_images_due(
     return frozenset(due)
 
 
-def _chains(record: OperatorRecord | None, operator: JobOperator) -> Mapping[int, Sequence[KeyedFile]]:
+def _chains(
+    record: OperatorRecord | None, operator: JobOperator, backend: str | None
+) -> Mapping[int, Sequence[KeyedFile]]:
     if record is None:
         return {}
     if (record.parallelism, record.max_parallelism) != (operator.parallelism, operator.max_parallelism):
         return {}
-    return {snapshot.subtask: snapshot.keyed.files for snapshot in record.subtasks if snapshot.keyed is not None}
+    return {
+        snapshot.subtask: snapshot.keyed.files
+        for snapshot in record.subtasks
+        if snapshot.keyed is not None and backend in (None, snapshot.keyed.backend)
+    }
 
 
 def compose(written: SubtaskSnapshot, base: SubtaskSnapshot | None, full_wanted: bool) -> SubtaskSnapshot:

@@ -120,7 +120,8 @@ def _facts(graph: JobGraph) -> JobFacts:
         )
         for o in graph.operators
     )
-    return JobFacts(graph.job_id, graph.name, KEY_HASH, operators)
+    backend = graph.settings.backend
+    return JobFacts(graph.job_id, graph.name, KEY_HASH, operators, load_backend(backend.name, backend.options).name)
 
 
 def _adopted_max_parallelism(graph: JobGraph) -> dict[str, int]:
