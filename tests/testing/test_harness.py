@@ -12,7 +12,7 @@ from tests.testing.functions import SUM, Buffering, Counter, CountWithKeyedState
 
 from holdfast.common import Row, Types
 from holdfast.datastream import FilterFunction, KeyedProcessFunction, ProcessFunction, ReduceFunction
-from holdfast.errors import FunctionError, NullKeyError, ProgramError, RestoreError, RowTypeError, StateAccessError
+from holdfast.errors import FunctionError, NullKeyError, ProgramError, RestoreError, RowTypeError, StateAccessError, StateTypeError
 from holdfast.runtime import live_task
 from holdfast.testing import HarnessSnapshot, KeyedOperatorHarness, ManualClock, OperatorHarness
 
@@ -214,6 +214,20 @@ def test_an_error_names_everything_and_rolls_the_epoch_back(backend: str) -> Non
         assert harness.watermark == 5
         harness.take_output()
         assert harness.push(("a", "get", 0)).output() == [("a", "get", "a", 1)]
+
+
+class WrongType(Everything):
+    def on_timer(self, timestamp: int, ctx: KeyedProcessFunction.OnTimerContext) -> Any:
+        self.list.add("no number")  # type: ignore[arg-type]
+
+
+def test_an_error_of_ours_stays_what_it_is_and_says_where(backend: str) -> None:
+    with KeyedOperatorHarness(WrongType(), first, backend=backend) as harness:
+        harness.push(("a", "event", 5))
+        with pytest.raises(StateTypeError) as found:
+            harness.advance_watermark(10)
+    assert found.value.__cause__ is not found.value
+    assert [note for note in found.value.__notes__ if "subtask 1/1" in note] == found.value.__notes__
 
 
 def test_an_error_in_the_first_epoch_leaves_an_empty_operator(backend: str) -> None:

@@ -133,10 +133,12 @@ class Operator:
         return self.spec.describe(self.environment.subtask)
 
     def failure(self, error: Exception, row: Any, key: Any = None) -> HoldfastError:
-        """The error to raise when the user's function raised on ``row``."""
+        """The error to raise when the user's function raised on ``row``. An error of ours is raised here, as it is."""
         if isinstance(error, HoldfastError):
-            error.add_note(f"in {self.where}")
-            return error
+            note = f"in {self.where}"
+            if note not in getattr(error, "__notes__", ()):
+                error.add_note(note)
+            raise error
         at_key = f", key {key!r}" if self.spec.keyed else ""
         failure = FunctionError(f"{self.where}{at_key}: {type(error).__name__}: {error}; the row was {row!r}")
         failure.__cause__ = error
