@@ -12,7 +12,15 @@ from tests.testing.functions import SUM, Buffering, Counter, CountWithKeyedState
 
 from holdfast.common import Row, Types
 from holdfast.datastream import FilterFunction, KeyedProcessFunction, ProcessFunction, ReduceFunction
-from holdfast.errors import FunctionError, NullKeyError, ProgramError, RestoreError, RowTypeError, StateAccessError, StateTypeError
+from holdfast.errors import (
+    FunctionError,
+    NullKeyError,
+    ProgramError,
+    RestoreError,
+    RowTypeError,
+    StateAccessError,
+    StateTypeError,
+)
 from holdfast.runtime import live_task
 from holdfast.testing import HarnessSnapshot, KeyedOperatorHarness, ManualClock, OperatorHarness
 
