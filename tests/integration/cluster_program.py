@@ -1,4 +1,4 @@
-"""A driver program for tests on a cluster: runs jobs one after the other in one Spark application and tells their course.
+"""A driver program for tests on a cluster: runs jobs one after the other in one application, and tells their course.
 
     python cluster_program.py DIRECTORY JSON
 

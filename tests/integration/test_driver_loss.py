@@ -55,6 +55,12 @@ def wait_for_results(directory: Path) -> None:
     wait_until(lambda: any(results.glob("[!._]*")) or None, 120, "published rows")
 
 
+def error_of(program: DriverProgram) -> str:
+    """The error that the program ended with, as Python told it."""
+    told = [line for line in program.output.splitlines() if line.startswith("holdfast.errors.")]
+    return told[-1].removeprefix("holdfast.errors.")
+
+
 def finish(directory: Path, log: str) -> None:
     with driver(directory, log) as program:
         assert program.wait(180) == 0, program.output
@@ -70,8 +76,8 @@ def test_a_dead_jvm_ends_the_job_at_once_and_the_next_driver_goes_on(tmp_path: P
         assert program.wait(60) == 1
     assert time.monotonic() - killed < 20
     assert "Attempt 2" not in program.output, "an attempt was made without an application"
-    told = program.output.splitlines()[-1]
-    assert told.startswith("holdfast.errors.JobExecutionError: The Spark application of job 'audited' (audited) is gone")
+    told = error_of(program)
+    assert told.startswith("JobExecutionError: The Spark application of job 'audited' (audited) is gone")
     assert f"holdfast.job-id=audited: it continues from its last checkpoint in {tmp_path / 'checkpoints'}" in told
     finish(tmp_path, "second.log")
 
@@ -84,12 +90,12 @@ def test_a_context_that_is_stopped_ends_the_job_at_once(tmp_path: Path) -> None:
         (tmp_path / "stop").touch()
         assert program.wait(60) == 1
     assert "Attempt 2" not in program.output
-    assert "The Spark application of job 'audited' (audited) is gone" in program.output.splitlines()[-1]
-    finish(tmp_path, "second.log")
+    assert "The Spark application of job 'audited' (audited) is gone" in error_of(program)
+    assert list((tmp_path / "checkpoints").rglob("_metadata")), "the checkpoints were deleted"
 
 
 def test_a_driver_that_is_killed_is_followed_by_another_one_at_once(tmp_path: Path) -> None:
-    """The JVM of the first driver outlives it for a moment, and its tasks with it: they must not reach the second one's results."""
+    """The first driver's JVM outlives it for a moment, and its tasks with it: they must not touch the second's results."""
     with driver(tmp_path, "first.log") as program:
         wait_for_results(tmp_path)
         program.kill_python()

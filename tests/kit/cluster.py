@@ -37,8 +37,8 @@ class StandaloneCluster:
     """A master and workers in processes of their own; as a context manager it leaves none of them behind.
 
     A driver connects with ``settings`` (which hold the master's URL). Executors are those of all running applications;
-    one that is killed is replaced by its worker. Each worker has a directory for temporary files of its own, so that what
-    Holdfast keeps on a host's disk is not shared between executors of different workers, as on hosts of their own.
+    one that is killed is replaced by its worker. Each worker has a directory of its own for temporary files: what
+    Holdfast keeps on a host's disk is not shared between executors of two workers, as if they were on two hosts.
     """
 
     def __init__(self, workers: int = 2, cores_per_worker: int = 1, memory: str = "1g") -> None:

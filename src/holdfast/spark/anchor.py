@@ -1,7 +1,7 @@
 """Anchors: one cached row per slot, which holds the slot's tasks on one executor.
 
-Level tables are hash-partitioned by a slot number chosen so that Spark's hash of it falls on the partition wanted, and joined to the cached rows with a shuffle-hash
-join: Spark then runs each partition where its row is cached.
+Level tables are hash-partitioned by a slot number chosen so that Spark's hash of it falls on the partition wanted, and
+joined to the cached rows with a shuffle-hash join: Spark then runs each partition where its row is cached.
 """
 
 from __future__ import annotations
@@ -12,15 +12,30 @@ import re
 import socket
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 
 import pyarrow as pa
+from py4j.protocol import Py4JError
 from pyspark import TaskContext
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+
+from holdfast.spark.session import application_is_gone
 
 logger = logging.getLogger(__name__)
 
 _PLACEMENT_SCHEMA = "slot int, executor string"
+_LOCAL_MASTER = re.compile(r"local(\[.*\])?")
+#: How long the tasks of each try to build an anchor last at least. The first try starts Python workers, and is often
+#: uneven for it.
+_PAUSES = (0.0, 0.1, 0.2, 0.4)
+_RETRY_SECONDS = 0.5
+_POLL_SECONDS = 0.1
+#: A lost executor is replaced within that, or the job goes on without it.
+_EXECUTOR_WAIT_SECONDS = 60.0
+#: Executors of an application that starts come one shortly after the other.
+_SETTLE_SECONDS = 3.0
 
 
 def slot_values(slots: int) -> list[int]:
@@ -58,20 +73,24 @@ def executor_identity() -> str:
 
 
 class Anchor:
-    """The cached rows of one attempt. ``table`` must stay referenced: Spark cleans up what nobody holds."""
+    """The cached rows of one attempt. ``table`` must stay referenced: Spark cleans up what nobody holds.
 
-    def __init__(self, session: SparkSession, slots: int) -> None:
+    Every task that caches a row lasts at least ``pause`` seconds, so that no executor is free for a second one before the
+    others got their first.
+    """
+
+    def __init__(self, session: SparkSession, slots: int, pause: float = 0.0) -> None:
         self._session = session
         self.slots = slots
         self.values = slot_values(slots)
         self.table: DataFrame = self._cache()
-        self.placement = self._materialise()
+        self.placement = self._materialise(pause)
 
     def _cache(self) -> DataFrame:
         rows = self._session.createDataFrame([(value,) for value in self.values], "slot int")
         return rows.repartition(self.slots, "slot").persist()
 
-    def _materialise(self) -> list[str]:
+    def _materialise(self, pause: float) -> list[str]:
         """Run the job that caches the rows; the executor of every slot."""
 
         def report(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -79,49 +98,82 @@ class Anchor:
                 pass
             context = TaskContext.get()
             assert context is not None
+            time.sleep(pause)
             slot = pa.array([context.partitionId()], pa.int32())
             yield pa.RecordBatch.from_arrays([slot, pa.array([executor_identity()])], names=["slot", "executor"])
 
         found = {row.slot: row.executor for row in self.table.mapInArrow(report, _PLACEMENT_SCHEMA).collect()}
         return [found[slot] for slot in range(self.slots)]
 
-    def balanced(self, executors: int) -> bool:
-        """No executor holds more than its share."""
-        if executors <= 1:
-            return True
-        share = -(-self.slots // executors)
-        return max(Counter(self.placement).values()) <= share
-
     def release(self) -> None:
-        self.table.unpersist(blocking=False)
+        with suppress(Py4JError, OSError):  # a JVM that is gone holds nothing
+            self.table.unpersist(blocking=False)
 
 
-def build_anchor(session: SparkSession, slots: int, tries: int = 4) -> Anchor:
-    """An anchor whose slots are spread evenly over the executors that are there."""
-    for remaining in range(tries - 1, -1, -1):
-        anchor = Anchor(session, slots)
-        executors = executor_count(session)
-        if anchor.balanced(executors) or not remaining:
-            if not anchor.balanced(executors):
-                logger.warning("Slots are spread unevenly over %d executors: %s", executors, dict(Counter(anchor.placement)))
+def spread_evenly(placement: Sequence[str], executors: int) -> bool:
+    """No executor has more than its share of the slots."""
+    if executors <= 1:
+        return True
+    share = -(-len(placement) // executors)
+    return max(Counter(placement).values()) <= share
+
+
+def build_anchor(session: SparkSession, slots: int) -> Anchor:
+    """An anchor whose slots are spread evenly over the executors that are there, if that can be had in a few tries."""
+    for number, pause in enumerate(_PAUSES):
+        last = number == len(_PAUSES) - 1
+        try:
+            anchor = Anchor(session, slots, pause)
+        except (PySparkException, Py4JError):
+            # Right after the loss of an executor Spark may not know of it yet, and sends it tasks.
+            if last or application_is_gone(session):
+                raise
+            time.sleep(_RETRY_SECONDS)
+            continue
+        executors = len(executors_of(session))
+        if spread_evenly(anchor.placement, executors):
+            return anchor
+        if last:
+            placement = dict(Counter(anchor.placement))
+            logger.warning("Slots are spread unevenly over %d executors: %s", executors, placement)
             return anchor
         anchor.release()
-        time.sleep(0.5)
+        time.sleep(_RETRY_SECONDS)
     raise AssertionError("unreachable")
 
 
-def executor_count(session: SparkSession) -> int:
-    """Executors that are alive now; 1 in local mode."""
+def executors_of(session: SparkSession) -> frozenset[str]:
+    """The ids of the executors that the scheduler knows now; one, the driver, in local mode."""
     context = session.sparkContext
-    if re.fullmatch(r"local(\[.*\])?", str(context.master)):
-        return 1
-    infos = context._jsc.sc().statusTracker().getExecutorInfos()
-    return max(len(infos) - 1, 0)  # the driver counts as one
+    if _is_local(session):
+        return frozenset({"driver"})
+    return frozenset(str(context._jsc.sc().getExecutorIds().mkString(" ")).split())
 
 
-def wait_for_executors(session: SparkSession, wanted: int, timeout: float) -> int:
-    """Wait until so many executors are there; the number that is there in the end."""
-    deadline = time.monotonic() + timeout
-    while (found := executor_count(session)) < wanted and time.monotonic() < deadline:
-        time.sleep(0.2)
+def _is_local(session: SparkSession) -> bool:
+    return _LOCAL_MASTER.fullmatch(str(session.sparkContext.master)) is not None
+
+
+def wait_for_executors(session: SparkSession, wanted: int, sleep: Callable[[float], None]) -> int:
+    """Wait until so many executors are there, or long enough; the number that is there in the end."""
+    deadline = time.monotonic() + _EXECUTOR_WAIT_SECONDS
+    while (found := len(executors_of(session))) < wanted and time.monotonic() < deadline:
+        sleep(_POLL_SECONDS)
+    if found < wanted:
+        logger.warning("%d executors are there where %d were; the job goes on with them", found, wanted)
+    return found
+
+
+def first_executors(session: SparkSession, slots: int, sleep: Callable[[float], None]) -> int:
+    """At the start of an application: wait for as many executors as it asked for, or until no more of them come."""
+    asked = session.sparkContext.getConf().get("spark.executor.instances")
+    if asked is not None and asked.isdigit():
+        return wait_for_executors(session, min(int(asked), slots), sleep)
+    found = wait_for_executors(session, 1, sleep)
+    quiet_since = time.monotonic()
+    while found < slots and time.monotonic() - quiet_since < _SETTLE_SECONDS and not _is_local(session):
+        sleep(_POLL_SECONDS)
+        now = len(executors_of(session))
+        if now != found:
+            found, quiet_since = now, time.monotonic()
     return found

@@ -15,7 +15,7 @@ from holdfast.failpoints import failpoint
 from holdfast.runtime.environment import wall_clock
 from holdfast.runtime.epoch import Acknowledgement, EpochSpec, Notification, NotificationKind
 from holdfast.spark.acceptance import accept_epoch
-from holdfast.spark.anchor import build_anchor, executor_count
+from holdfast.spark.anchor import build_anchor, executors_of, spread_evenly
 from holdfast.spark.checkpoints import JobCheckpoints, RestorePoint
 from holdfast.spark.control import JobControl
 from holdfast.spark.data_frame_progress import DataFrameProgress
@@ -41,7 +41,6 @@ class AttemptContext:
     history: JobHistory
     control: JobControl
     packed_plan: bytes
-    executors: int
 
 
 class Attempt:
@@ -61,6 +60,8 @@ class Attempt:
         self._ended = False
         self._ended_durably = False
         self._data_frames = DataFrameProgress(self._job.data_frames, point.operators if point is not None else ())
+        self._spread_over = executors_of(context.session)
+        self._placement: tuple[str, ...] = ()
         self._anchor = build_anchor(context.session, self._job.plan.slots)
         self._runner = EpochRunner(context.session, self._job.plan, context.packed_plan, number, self._anchor)
         self._runner.set_restored(point.restored_job() if point is not None else None)
@@ -205,18 +206,22 @@ class Attempt:
         self._context.control.sleep((min(due) - now) / 1000)
 
     def _rebalance(self) -> None:
-        """Spread slots again after an executor was lost and replaced; only right behind a checkpoint, so that state can follow."""
+        """Spread slots again after an executor was lost and replaced.
+
+        Only right behind a checkpoint, so that state can follow.
+        """
         if self._restore_epoch != self._epoch or not self._accepted:
             return
         session, slots = self._context.session, self._job.plan.slots
-        executors = executor_count(session)
-        used = len(set(self._placement[-slots:]))
-        if executors <= 1 or used >= min(executors, slots):
+        executors = executors_of(session)
+        # Executors over which spreading was tried once are not tried again: each try moves state.
+        if executors == self._spread_over or spread_evenly(self._placement[-slots:], len(executors)):
             return
-        logger.info("Slots use %d of %d executors: spreading them again", used, executors)
+        used = len(set(self._placement[-slots:]))
+        logger.info("Slots use %d of %d executors: spreading them again", used, len(executors))
         self._anchor.release()
-        self._anchor = build_anchor(session, slots)
-        self._runner.anchor = self._anchor
+        self._anchor = self._runner.anchor = build_anchor(session, slots)
+        self._spread_over = executors
 
     # -- the end ---------------------------------------------------------------------------------------------------------------
 

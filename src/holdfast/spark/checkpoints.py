@@ -128,6 +128,11 @@ class JobCheckpoints:
         self.coordinator.shut_down(delete)
         self.release()
 
+    def suspend(self) -> None:
+        """The driver ends and the job does not: whatever the retention says, its checkpoints stay."""
+        self.coordinator.shut_down(delete_checkpoints=False)
+        self.release()
+
     def release(self) -> None:
         if self.directory is not None:
             self.directory.unlock()

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from contextlib import suppress
 
 import msgspec
+from py4j.protocol import Py4JError
 from pyspark.core.broadcast import Broadcast
 from pyspark.sql import DataFrame, SparkSession
 
@@ -90,6 +92,7 @@ class EpochRunner:
         self._checked = True
 
     def close(self) -> None:
-        self._packed_plan.unpersist(blocking=False)
-        if self._restored is not None:
-            self._restored.unpersist(blocking=False)
+        with suppress(Py4JError, OSError):  # a JVM that is gone holds nothing
+            self._packed_plan.unpersist(blocking=False)
+            if self._restored is not None:
+                self._restored.unpersist(blocking=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from typing import NoReturn
 
 import cloudpickle
 from pyspark.sql import SparkSession
@@ -11,13 +12,13 @@ from pyspark.sql import SparkSession
 from holdfast.checkpoint.restart import RestartStrategy, strategy_for
 from holdfast.errors import HoldfastError, JobExecutionError, ProgramError, RestoreError, StateMigrationError, StoreVersionError
 from holdfast.runtime.environment import wall_clock
-from holdfast.spark.anchor import wait_for_executors
+from holdfast.spark.anchor import first_executors, wait_for_executors
 from holdfast.spark.attempt import Attempt, AttemptContext
 from holdfast.spark.checkpoints import JobCheckpoints, RestorePoint
 from holdfast.spark.control import JobCancelled, JobControl
 from holdfast.spark.failures import failure_of
 from holdfast.spark.job import FailureRecord, Job, JobHistory, JobStatus
-from holdfast.spark.session import epoch_session
+from holdfast.spark.session import application_is_gone, epoch_session
 from holdfast.spark.transactions import SinkTransactions
 
 logger = logging.getLogger(__name__)
@@ -26,7 +27,6 @@ logger = logging.getLogger(__name__)
 _UNRECOVERABLE = (ProgramError, RestoreError, StateMigrationError)
 #: State that moved without a loss is no failure, unless it happens again and again without an epoch in between.
 _FREE_MOVES = 3
-_EXECUTOR_WAIT_SECONDS = 60.0
 
 
 class JobMaster:
@@ -39,6 +39,8 @@ class JobMaster:
         self.history = JobHistory()
         self._set_status(JobStatus.CREATED)
         self._moves = 0
+        self._suspended = False
+        self._executors = 0
         self.checkpoints = JobCheckpoints(job)
 
     def run(self) -> JobHistory:
@@ -49,16 +51,18 @@ class JobMaster:
                 status = self._run_attempts(session)
         finally:
             self._set_status(status)
-            self.checkpoints.close(status.value)
+            if self._suspended:
+                self.checkpoints.suspend()
+            else:
+                self.checkpoints.close(status.value)
         return self.history
 
     def _run_attempts(self, session: SparkSession) -> JobStatus:
         job = self._job
         strategy = strategy_for(job.restart)
         transactions = SinkTransactions(job.facts.job_id, job.sinks)
-        executors = wait_for_executors(session, 1, _EXECUTOR_WAIT_SECONDS)
         context = AttemptContext(
-            job, session, self.checkpoints, transactions, self.history, self.control, cloudpickle.dumps(job.plan), executors
+            job, session, self.checkpoints, transactions, self.history, self.control, cloudpickle.dumps(job.plan)
         )
         while True:
             try:
@@ -69,7 +73,10 @@ class JobMaster:
                 transactions.recover((), ())
                 return JobStatus.CANCELED
             except Exception as error:
-                self._after_failure(failure_of(error), strategy)
+                failure = failure_of(error)
+                if application_is_gone(session):
+                    self._suspend(failure)
+                self._after_failure(failure, strategy)
 
     def _run_attempt(self, context: AttemptContext) -> None:
         self.control.check()
@@ -81,9 +88,20 @@ class JobMaster:
         else:
             logger.info("Attempt %d of job %s starts with empty state, at the beginning of its sources", number, self._job.facts.job_id)
         self._recover_transactions(context, point)
-        context.executors = max(context.executors, wait_for_executors(context.session, context.executors, _EXECUTOR_WAIT_SECONDS))
+        self._await_executors(context.session)
         self._set_status(JobStatus.RUNNING)
         Attempt(context, number, point).run()
+
+    def _await_executors(self, session: SparkSession) -> None:
+        """As many as the attempt before had: Spark replaces those that are lost, and slots are spread over all."""
+        if self._executors == 0:
+            self._executors = first_executors(session, self._job.plan.slots, self._pause)
+        else:
+            self._executors = wait_for_executors(session, self._executors, self._pause)
+
+    def _pause(self, seconds: float) -> None:
+        self.control.sleep(seconds)
+        self.control.check()
 
     def _recover_transactions(self, context: AttemptContext, point: RestorePoint | None) -> None:
         """Commit what the restored checkpoint holds, abort the rest. That a commit begins is recorded first, as at any other time."""
@@ -122,11 +140,29 @@ class JobMaster:
         self._moves = 0 if accepted else self._moves + 1
         return self._moves < _FREE_MOVES
 
-    def _give_up(self, failure: HoldfastError, reason: str) -> None:
+    def _give_up(self, failure: HoldfastError, reason: str) -> NoReturn:
         self.history.failures.append(FailureRecord(self.history.attempt, time.time(), failure, False, reason))
         raise JobExecutionError(
             f"Job '{self._job.facts.job_name}' ({self._job.facts.job_id}) failed in attempt {self.history.attempt} and is not restarted ({reason}): "
             f"{type(failure).__name__}: {failure}"
+        ) from failure
+
+    def _suspend(self, failure: HoldfastError) -> NoReturn:
+        """No attempt can run in an application that has ended. For the job it is as if its driver had died."""
+        self._suspended = True
+        directory, job_id = self._job.checkpoint.directory, self._job.facts.job_id
+        if directory is None:
+            advice = "Its checkpoints were in this driver's memory: set execution.checkpointing.dir to keep them"
+        else:
+            advice = (
+                f"Start the program again with holdfast.job-id={job_id}: it continues from its last checkpoint in "
+                f"{directory}"
+            )
+        reason, attempt = "the Spark application is gone", self.history.attempt
+        self.history.failures.append(FailureRecord(attempt, time.time(), failure, False, reason))
+        raise JobExecutionError(
+            f"The Spark application of job '{self._job.facts.job_name}' ({job_id}) is gone: its context was stopped, or "
+            f"the driver's JVM died, in attempt {attempt}. {advice}. {type(failure).__name__}: {failure}"
         ) from failure
 
     def _set_status(self, status: JobStatus) -> None:

@@ -6,8 +6,9 @@ import logging
 import os
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
+from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
@@ -80,11 +81,28 @@ def epoch_session(session: SparkSession, settings: Mapping[str, str], own: bool)
         yield chosen
     finally:
         if not own:
-            for key, previous in before.items():
-                if previous is None:
-                    chosen.conf.unset(key)
-                else:
-                    chosen.conf.set(key, previous)
+            # An application that is gone has no settings; its own error is the one to see.
+            with suppress(Py4JError, OSError):
+                _put_back(chosen, before)
+
+
+def _put_back(session: SparkSession, settings: Mapping[str, str | None]) -> None:
+    for key, previous in settings.items():
+        if previous is None:
+            session.conf.unset(key)
+        else:
+            session.conf.set(key, previous)
+
+
+def application_is_gone(session: SparkSession) -> bool:
+    """Whether the Spark application has ended under us: its context was stopped, or the driver's JVM died."""
+    java_context = session.sparkContext._jsc
+    if java_context is None:
+        return True
+    try:
+        return bool(java_context.sc().isStopped())
+    except (Py4JError, OSError):
+        return True
 
 
 def _check(session: SparkSession) -> None:
