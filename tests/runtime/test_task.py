@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shutil
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -321,3 +322,38 @@ def test_a_data_frame_that_was_read_stays_ended_after_a_restore(tmp_path: Path, 
         out += rows_of(acknowledged)
     assert all(a.ended for a in acknowledged)
     assert sorted(out) == ["a", "b", "c", "s"]
+
+
+# -- a slot that moves -------------------------------------------------------------------------------------------------
+
+
+def lose_task(job: LocalJob, level: int, slot: int) -> None:
+    """What a move to another host does to a task: nothing of it is there."""
+    task = live_task._live.pop((job.plan.job_id, job.attempt, level, slot))
+    task._close_stores()
+    shutil.rmtree(task._directory)
+    for store in task._stores.values():
+        store.remove()
+
+
+@pytest.mark.parametrize("level", [0, 1])
+def test_a_task_that_moved_behind_a_checkpoint_goes_on(tmp_path: Path, backend: str, level: int) -> None:
+    program = Program()
+    short = program.graph.add("Short", SourceOperator, CollectionSource(["a"]), Types.STRING(), [])
+    long = program.graph.add("Long", SourceOperator, CollectionSource(["b"] * 9), Types.STRING(), [])
+    short.parallelism = long.parallelism = 1
+    ends = program.graph.add("Ends", KeyedProcessOperator, AtTheEnd(), Types.STRING(), [key_by(short), key_by(long)])
+    program.sink(ends).body = ListSink()
+    job = LocalJob(plan_of(program, tmp_path, backend))
+    job.run_epoch()
+    job.run_epoch()
+    job.restored = job.checkpoint(1)
+    job.restore_epoch = job.epoch
+    for slot in range(2):
+        lose_task(job, level, slot)
+    out: list[Any] = []
+    for _ in range(3):
+        acknowledged = job.run_epoch()
+        out += rows_of(acknowledged)
+    assert sorted(out) == ["a", "b"]
+    assert all(a.ended for a in acknowledged)

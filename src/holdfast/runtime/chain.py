@@ -78,6 +78,16 @@ class Chain:
         relevant = own or restored
         self.finished = all(r["finished"] for r in relevant)
         self._set_watermark(min(r["watermark"] for r in relevant))
+        for record in own:
+            self._adopt_inputs(record["inputs"])
+
+    def _adopt_inputs(self, inputs: list[dict[str, Any]]) -> None:
+        """What the channels had promised: senders that live on in their processes say nothing a second time."""
+        for edge_id, known in zip(self.spec.inputs, inputs, strict=False):
+            edge = self._edges[edge_id]
+            if (edge.source_operator, edge.source_parallelism) == (known["source"], len(known["channels"])):
+                for channel, status in enumerate(known["channels"]):
+                    self._gate.update(edge_id, channel, ChannelStatus(*status))
 
     def _set_watermark(self, watermark: int) -> None:
         for edge_id in self.spec.inputs:
@@ -201,9 +211,15 @@ class Chain:
                     "parallelism": self.spec.parallelism,
                     "watermark": self.head.watermark,
                     "finished": self.finished,
+                    "inputs": [self._input_record(edge_id) for edge_id in self.spec.inputs],
                 }
             ]
         )
+
+    def _input_record(self, edge_id: int) -> dict[str, Any]:
+        edge = self._edges[edge_id]
+        statuses = [self._gate.status(edge_id, channel) for channel in range(edge.source_parallelism)]
+        return {"source": edge.source_operator, "channels": [(s.watermark, s.idle, s.ended) for s in statuses]}
 
     def progress(self) -> list[OperatorProgress]:
         return [
