@@ -23,7 +23,9 @@ def spark() -> Iterator[Any]:
     # Workers import the functions of test modules by name.
     os.environ["PYTHONPATH"] = python_path()
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
-    session = obtain_session({"spark.master": "local[2]", "spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"})
+    session = obtain_session(
+        {"spark.master": "local[2]", "spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+    )
     session.sparkContext.setLogLevel("OFF")
     yield session
     session.stop()

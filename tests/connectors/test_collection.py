@@ -5,13 +5,13 @@ import random
 from dataclasses import dataclass
 
 import pytest
-from tests.connectors.driving import limit_of, positions_of, read_epoch, readers_of, run_with_failures
 
 from holdfast.connectors.collection import CollectionSource
 from holdfast.errors import HoldfastError, RestoreError
 from holdfast.runtime.source import ReaderContext, ReadLimit
 from holdfast.types.row import Row
 from holdfast.types.typeinfo import Types
+from tests.connectors.driving import limit_of, positions_of, read_epoch, readers_of, run_with_failures
 
 
 @pytest.mark.parametrize("type_info", [None, Types.LONG()])

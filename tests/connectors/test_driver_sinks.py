@@ -5,13 +5,13 @@ from __future__ import annotations
 import threading
 
 import pytest
-from tests.connectors.sink_contract import SinkContract, pre_commit, transaction_name
 
 from holdfast.connectors.collect import Collection, CollectSink
 from holdfast.connectors.committed import CommittedNames
 from holdfast.connectors.print import PrintSink
 from holdfast.errors import TransactionError
 from holdfast.runtime.sink import PublishOn
+from tests.connectors.sink_contract import SinkContract, pre_commit, transaction_name
 
 
 class TestCollectContract(SinkContract):

@@ -12,13 +12,13 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.connectors.driving import positions_of, read_epoch, readers_of
 
 from holdfast.connectors.files.schemas import castable
 from holdfast.connectors.files.source import FileSource
 from holdfast.errors import ConfigurationError, ProgramError, StorageError
 from holdfast.types.row import Row
 from holdfast.types.typeinfo import Types
+from tests.connectors.driving import positions_of, read_epoch, readers_of
 
 
 def rows_of(source: FileSource) -> list:

@@ -13,8 +13,6 @@ from zoneinfo import ZoneInfo
 import pyarrow.parquet as pq
 import pytest
 from pyarrow import fs
-from tests.connectors.directories import committed_files, staged_files
-from tests.connectors.sink_contract import ExternalSinkContract, commit_in_process, pre_commit, transaction_name
 
 from holdfast.connectors.encoder import Encoder
 from holdfast.connectors.file_sink.naming import FileHandle
@@ -24,6 +22,8 @@ from holdfast.errors import ConfigurationError, StorageError, TransactionError
 from holdfast.runtime.batch import Batch
 from holdfast.storage.checksum import checksum
 from holdfast.storage.remote import ArrowStorage
+from tests.connectors.directories import committed_files, staged_files
+from tests.connectors.sink_contract import ExternalSinkContract, commit_in_process, pre_commit, transaction_name
 
 
 class FileSinkContract(ExternalSinkContract):

@@ -10,9 +10,6 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.connectors.directories import committed_files, staged_files
-from tests.connectors.driving import limit_of, read_epoch, readers_of
-from tests.connectors.sink_contract import pre_commit, transaction_name
 
 from holdfast.connectors.encoder import Encoder
 from holdfast.connectors.file_sink.sink import FileSink
@@ -22,6 +19,9 @@ from holdfast.errors import HoldfastError, ProgramError
 from holdfast.runtime.batch import Batch
 from holdfast.types.row import Row
 from holdfast.types.typeinfo import Types
+from tests.connectors.directories import committed_files, staged_files
+from tests.connectors.driving import limit_of, read_epoch, readers_of
+from tests.connectors.sink_contract import pre_commit, transaction_name
 
 
 @pytest.fixture

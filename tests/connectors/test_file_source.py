@@ -13,13 +13,13 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.connectors.driving import limit_of, positions_of, read_all, read_epoch, readers_of, run_with_failures
 
 from holdfast.connectors.files.reader import Discovery
 from holdfast.connectors.files.source import FileSource, StreamFormat
 from holdfast.errors import ConfigurationError, ProgramError, StorageError
 from holdfast.types.row import Row
 from holdfast.types.typeinfo import Types
+from tests.connectors.driving import limit_of, positions_of, read_all, read_epoch, readers_of, run_with_failures
 
 SCHEMA = "id BIGINT, name STRING"
 row = Row("id", "name")

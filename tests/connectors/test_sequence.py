@@ -5,11 +5,11 @@ import random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.connectors.driving import limit_of, positions_of, read_all, read_epoch, readers_of, run_with_failures
 
 from holdfast.connectors.sequence import VIRTUAL_SPLITS, NumberSequenceSource, SequenceSource, divide
 from holdfast.errors import ProgramError
 from holdfast.types.typeinfo import Types
+from tests.connectors.driving import limit_of, positions_of, read_all, read_epoch, readers_of, run_with_failures
 
 
 @st.composite

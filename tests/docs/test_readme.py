@@ -9,6 +9,7 @@ import subprocess
 import sys
 
 import pytest
+
 from tests.docs.blocks import PROJECT, all_blocks, blocks_of, pages
 
 _KNOWN_LANGUAGES = {"python", "py", "yaml", "sh", "text", "toml"}

@@ -6,12 +6,12 @@ import threading
 
 import cloudpickle
 import pytest
-from tests.graph.programs import Program, named
 
 from holdfast.connectors.discard import DiscardSink
 from holdfast.errors import NotPicklableError, ProgramError
 from holdfast.graph.job_graph import operator_id_of_uid
 from holdfast.runtime.partitioners import Broadcast, Forward, Global, KeyGroupHash, Rebalance
+from tests.graph.programs import Program, named
 
 
 @pytest.mark.parametrize(

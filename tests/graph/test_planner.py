@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.graph.programs import Program, identity
 
 from holdfast.graph.job_graph import JobGraph
 from holdfast.graph.planner import PlannedJob, plan_job
@@ -14,6 +13,7 @@ from holdfast.runtime.partitioners import Broadcast, Rebalance
 from holdfast.runtime.plan import ChainSpec, TaskOptions
 from holdfast.state.heap.backend import HeapBackend
 from holdfast.types.typeinfo import Types
+from tests.graph.programs import Program, identity
 
 
 def plan(graph: JobGraph) -> PlannedJob:

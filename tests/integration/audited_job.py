@@ -3,8 +3,9 @@
     numbers -> key_by(n % keys) -> Stamp -> sink "first"
                                          -> key_by(token % 5) -> Tally -> sink "second"
 
-``Stamp`` gives each number its place among the numbers of its key, from keyed state, and a random token. ``Tally`` counts tokens in keyed state.
-Three levels; slices of random size, so that an epoch's number never means the same rows twice.
+``Stamp`` gives each number its place among the numbers of its key, from keyed state, and a random token. ``Tally``
+counts tokens in keyed state. Three levels; slices of random size, so that an epoch's number never means the same rows
+twice.
 """
 
 from __future__ import annotations
@@ -109,10 +110,14 @@ def run(directory: Path, settings: dict[str, str], rows: int, keys: int, largest
     )
     env = StreamExecutionEnvironment.get_execution_environment(configuration)
     quadruple = Types.TUPLE([Types.LONG(), Types.LONG(), Types.LONG(), Types.LONG()])
-    numbers = env.from_source(UnevenNumbers(rows, largest or max(2, rows // 8)), WatermarkStrategy.no_watermarks(), "numbers").uid("numbers")
+    numbers = env.from_source(
+        UnevenNumbers(rows, largest or max(2, rows // 8)), WatermarkStrategy.no_watermarks(), "numbers"
+    ).uid("numbers")
     stamped = numbers.key_by(lambda n: n % keys).flat_map(Stamp(), quadruple).uid("stamp")
     stamped.sink_to(FileSink.json(str(directory / "first"))).uid("first")
-    tallied = stamped.key_by(lambda row: row[2] % 5).flat_map(Tally(), Types.TUPLE([Types.LONG(), Types.LONG()])).uid("tally")
+    tallied = (
+        stamped.key_by(lambda row: row[2] % 5).flat_map(Tally(), Types.TUPLE([Types.LONG(), Types.LONG()])).uid("tally")
+    )
     tallied.sink_to(FileSink.json(str(directory / "second"))).uid("second")
     return env.execute("audited").get_history()
 
@@ -135,13 +140,17 @@ def audit(directory: Path, rows: int, keys: int) -> None:
         places[number % keys].add(place)
     for key, seen in places.items():
         assert seen == set(range(1, len(seen) + 1)), f"places of key {key} are not one after the other"
-    assert Counter(row[2] for row in first) == Counter(row[0] for row in second), "two executions of a subtask were mixed"
+    assert Counter(row[2] for row in first) == Counter(row[0] for row in second), (
+        "two executions of a subtask were mixed"
+    )
     counts: dict[int, set[int]] = defaultdict(set)
     for token, count in second:
         counts[token % 5].add(count)
     for key, seen in counts.items():
         assert seen == set(range(1, len(seen) + 1)), f"counts of token class {key} are not one after the other"
-    assert not [p for p in (directory / "first" / "_holdfast_staging").rglob("*") if p.is_file()], "staged files are left"
+    assert not [p for p in (directory / "first" / "_holdfast_staging").rglob("*") if p.is_file()], (
+        "staged files are left"
+    )
 
 
 if __name__ == "__main__":

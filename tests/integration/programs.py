@@ -18,8 +18,9 @@ PAIR = Types.TUPLE([Types.LONG(), Types.LONG()])
 
 
 def environment(**settings: Any) -> StreamExecutionEnvironment:
-    """An environment of parallelism 2; underscores in names stand for dots and dashes as the key has them."""
-    env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(settings))
+    """An environment of parallelism 2. A failure ends the job unless a test says otherwise, so that it is seen."""
+    given = {"restart-strategy.type": "none", **settings}
+    env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(given))
     return env.set_parallelism(2)
 
 

@@ -50,8 +50,12 @@ class FromField(TimestampAssigner):
 def test_event_time_timers_fire_once_in_time_order(backend: str) -> None:
     rows = [(key, minute * 60_000 + key * 100) for minute in range(6) for key in range(4)]
     env = environment(**{"state.backend": backend, "holdfast.epoch.max-rows": "8"})
-    strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(50)).with_timestamp_assigner(FromField())
-    stream = env.from_collection(rows, type_info=PAIR).assign_timestamps_and_watermarks(strategy).key_by(lambda row: row[0])
+    strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(50)).with_timestamp_assigner(
+        FromField()
+    )
+    stream = (
+        env.from_collection(rows, type_info=PAIR).assign_timestamps_and_watermarks(strategy).key_by(lambda row: row[0])
+    )
     out = list(stream.process(CountUntilTimer()).execute_and_collect())
     # With one channel and one row per key and minute, each timer sees the rows up to its minute.
     assert sorted(out) == sorted((key, minute + 1, (minute + 1) * 60_000) for minute in range(6) for key in range(4))
@@ -70,7 +74,13 @@ class Alarm(KeyedProcessFunction):
 
 
 def test_processing_time_timers_fire_on_an_idle_source(tmp_path: Path) -> None:
-    env = environment(**{"holdfast.epoch.idle-wait": "60 s", "execution.checkpointing.interval": "1 s", "execution.checkpointing.dir": str(tmp_path)})
+    env = environment(
+        **{
+            "holdfast.epoch.idle-wait": "60 s",
+            "execution.checkpointing.interval": "1 s",
+            "execution.checkpointing.dir": str(tmp_path),
+        }
+    )
     source = Scripted([[(1, 200), (2, 2_500)]], ends=False)
     stream = env.from_source(source, WatermarkStrategy.no_watermarks(), "script").key_by(lambda row: row[0])
     with stream.process(Alarm(), Types.TUPLE([Types.LONG(), Types.DOUBLE()])).execute_and_collect() as rows:
@@ -83,7 +93,11 @@ def test_processing_time_timers_fire_on_an_idle_source(tmp_path: Path) -> None:
 def test_a_bounded_data_frame_is_read_by_spark(spark: Any) -> None:
     frame = spark.range(0, 1000).selectExpr("id % 10 AS key", "id AS value")
     env = environment()
-    stream = env.from_data_frame(frame).key_by("key").map_with_state(lambda row, count: ((row.key, (count or 0) + 1), (count or 0) + 1), int, PAIR)
+    stream = (
+        env.from_data_frame(frame)
+        .key_by("key")
+        .map_with_state(lambda row, count: ((row.key, (count or 0) + 1), (count or 0) + 1), int, PAIR)
+    )
     out = list(stream.execute_and_collect())
     assert sorted(out) == sorted((key, place) for key in range(10) for place in range(1, 101))
 
@@ -103,19 +117,30 @@ def test_union_chains_and_other_parallelism() -> None:
 
 
 def test_files_in_and_out_by_column_key(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
     for number in range(3):
         lines = [f'{{"name": "k{i % 5}", "value": {i}}}' for i in range(number * 40, number * 40 + 40)]
-        (tmp_path / f"in-{number}.json").write_text("\n".join(lines) + "\n")
-    env = environment(**{"execution.checkpointing.interval": "10 ms", "execution.checkpointing.dir": str(tmp_path / "chk"), "holdfast.epoch.max-rows": "30"})
-    source = FileSource.json(str(tmp_path), "name STRING, value BIGINT", bounded=True)
+        (tmp_path / "in" / f"{number}.json").write_text("\n".join(lines) + "\n")
+    env = environment(
+        **{
+            "execution.checkpointing.interval": "10 ms",
+            "execution.checkpointing.dir": str(tmp_path / "chk"),
+            "holdfast.epoch.max-rows": "30",
+        }
+    )
+    source = FileSource.json(str(tmp_path / "in"), "name STRING, value BIGINT", bounded=True)
     named = Types.ROW_NAMED(["name", "total"], [Types.STRING(), Types.LONG()])
     stream = env.from_source(source, WatermarkStrategy.no_watermarks(), "files").key_by("name")
-    totals = stream.map_with_state(lambda row, s: (Row(name=row.name, total=(s or 0) + row.value), (s or 0) + row.value), int, named)
+    totals = stream.map_with_state(
+        lambda row, s: (Row(name=row.name, total=(s or 0) + row.value), (s or 0) + row.value), int, named
+    )
     totals.sink_to(FileSink.json(str(tmp_path / "out")))
     env.execute("files")
     out = published(tmp_path / "out")
     assert len(out) == 120
-    assert {name: max(t for n, t in out if n == name) for name, _ in out} == {f"k{k}": sum(range(k, 120, 5)) for k in range(5)}
+    assert {name: max(t for n, t in out if n == name) for name, _ in out} == {
+        f"k{k}": sum(range(k, 120, 5)) for k in range(5)
+    }
 
 
 class Numbered(MapFunction, CheckpointListener):
@@ -140,7 +165,9 @@ class Numbered(MapFunction, CheckpointListener):
 def test_fields_live_for_an_attempt_over_fifty_epochs() -> None:
     env = environment()
     epochs = [[n] for n in range(50)]
-    client_rows = env.from_source(Scripted(epochs), WatermarkStrategy.no_watermarks(), "script").rebalance().map(Numbered(), PAIR)
+    client_rows = (
+        env.from_source(Scripted(epochs), WatermarkStrategy.no_watermarks(), "script").rebalance().map(Numbered(), PAIR)
+    )
     out = list(client_rows.set_parallelism(1).execute_and_collect())
     assert out == [(n, n + 1) for n in range(50)]
 
@@ -172,13 +199,17 @@ def test_a_new_job_starts_from_the_checkpoint_of_another(tmp_path: Path) -> None
 
 
 def test_at_least_once_publishes_at_the_end_of_each_epoch(tmp_path: Path) -> None:
-    env = environment(**{
-        "execution.checkpointing.interval": "1 h", "execution.checkpointing.dir": str(tmp_path / "chk"),
-        "execution.checkpointing.mode": "AT_LEAST_ONCE", "holdfast.epoch.idle-wait": "50 ms",
-    })
-    env.from_source(Scripted([[(1, 1)], [(2, 2)]], ends=False), WatermarkStrategy.no_watermarks(), "script").map(lambda r: r, PAIR).sink_to(
-        FileSink.json(str(tmp_path / "out"))
+    env = environment(
+        **{
+            "execution.checkpointing.interval": "1 h",
+            "execution.checkpointing.dir": str(tmp_path / "chk"),
+            "execution.checkpointing.mode": "AT_LEAST_ONCE",
+            "holdfast.epoch.idle-wait": "50 ms",
+        }
     )
+    env.from_source(Scripted([[(1, 1)], [(2, 2)]], ends=False), WatermarkStrategy.no_watermarks(), "script").map(
+        lambda r: r, PAIR
+    ).sink_to(FileSink.json(str(tmp_path / "out")))
     client = env.execute_async("job")
     deadline = time.monotonic() + 60
     while len(published(tmp_path / "out")) < 2 and time.monotonic() < deadline:
@@ -206,10 +237,16 @@ class FailsOnce(MapFunction):
 
 def test_a_restart_without_checkpoints_begins_again_with_nothing_published(tmp_path: Path) -> None:
     rows = [(i % 2, i) for i in range(60)]
-    env = environment(**{"restart-strategy.type": "fixed-delay", "restart-strategy.fixed-delay.delay": "10 ms", "holdfast.epoch.max-rows": "20"})
+    env = environment(
+        **{
+            "restart-strategy.type": "fixed-delay",
+            "restart-strategy.fixed-delay.delay": "10 ms",
+            "holdfast.epoch.max-rows": "20",
+        }
+    )
     keyed = env.from_collection(rows, PAIR).key_by(lambda row: row[0])
     keyed.map(FailsOnce(tmp_path / "marker", 45), PAIR).sink_to(FileSink.json(str(tmp_path / "out")))
     history = env.execute("restarted").get_history()
     assert history.restarts == 1
-    assert [e.epoch for e in history.epochs if e.attempt == 2][0] == 1
+    assert next(e.epoch for e in history.epochs if e.attempt == 2) == 1
     assert published(tmp_path / "out") == sorted((key, place) for key in range(2) for place in range(1, 31))

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from tests.graph.programs import Program
 
 from holdfast.connectors.discard import DiscardSink
 from holdfast.graph.planner import plan_job
@@ -24,6 +23,7 @@ from holdfast.spark.acceptance import accept_epoch
 from holdfast.state.backends import load_backend
 from holdfast.state.handles import CheckpointRequest, OperatorRecord
 from holdfast.state.snapshot_files import InlineSnapshotReader, MemorySnapshotWriter
+from tests.graph.programs import Program
 
 
 class ListSink(DiscardSink):

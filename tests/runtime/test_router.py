@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from tests.runtime.wires import BARRIER, STATUS, Wire, all_rows, edge_of, headers
 
 from holdfast.errors import ProgramError, RowTypeError
 from holdfast.runtime.batch import Batch
@@ -21,6 +20,7 @@ from holdfast.runtime.plan import TaskOptions
 from holdfast.runtime.router import Outbox
 from holdfast.types.arrow import row_writer
 from holdfast.types.typeinfo import Types
+from tests.runtime.wires import BARRIER, STATUS, Wire, all_rows, edge_of, headers
 
 LONG = Types.LONG()
 

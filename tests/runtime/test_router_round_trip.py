@@ -6,7 +6,6 @@ from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.runtime.wires import Wire, edge_of
 
 from holdfast.runtime.batch import Batch
 from holdfast.runtime.partitioners import KeyGroupHash, Partitioner, Rebalance
@@ -15,6 +14,7 @@ from holdfast.state.keygroups import key_group, subtask_of
 from holdfast.state.keys import KeyCodec
 from holdfast.types.row import Row
 from holdfast.types.typeinfo import TypeInformation, Types
+from tests.runtime.wires import Wire, edge_of
 
 _int64 = st.integers(-(1 << 63), (1 << 63) - 1)
 _int32 = st.integers(-(1 << 31), (1 << 31) - 1)

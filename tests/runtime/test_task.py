@@ -10,8 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.graph.programs import Program
-from tests.runtime.local_job import ListSink, LocalJob, plan_of, rows_of
 
 from holdfast.connectors.collection import CollectionSource
 from holdfast.errors import FunctionError, IncompleteInputError, StorageError, StoreVersionError
@@ -29,6 +27,8 @@ from holdfast.state.descriptors import ValueStateDescriptor
 from holdfast.state.handles import CheckpointRequest, FileHandle
 from holdfast.state.snapshot_io import SnapshotWriter
 from holdfast.types.typeinfo import Types
+from tests.graph.programs import Program
+from tests.runtime.local_job import ListSink, LocalJob, plan_of, rows_of
 
 
 class Count:

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from tests.runtime.operators import Clock, Downstream, set_up
 
 from holdfast.common.time import Duration
 from holdfast.common.watermark_strategy import TimestampAssigner, WatermarkStrategy
@@ -16,6 +15,7 @@ from holdfast.runtime.batch import Batch
 from holdfast.runtime.envelope import ChannelStatus
 from holdfast.runtime.operator import MAX_WATERMARK, MIN_WATERMARK
 from holdfast.runtime.watermarks import ChannelWatermarks, TimestampsAndWatermarksOperator
+from tests.runtime.operators import Clock, Downstream, set_up
 
 
 class ByValue(TimestampAssigner):

@@ -5,13 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from tests.state.stores import forget_process_caches, make_backend
-
 from holdfast.state.keyed_backend import KeyedScope, KeyedStateBackend
 from holdfast.state.keygroups import KeyGroupRange
 from holdfast.state.keys import KeyCodec
 from holdfast.state.store import LocalStore, Stamp
 from holdfast.types.resolve import resolve
+from tests.state.stores import forget_process_caches, make_backend
 
 MAX_PARALLELISM = 128
 

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.state.stores import content, run_epoch
 
 from holdfast.errors import ConfigurationError, StateError
 from holdfast.state.backends import known_backends, load_backend
@@ -16,6 +15,7 @@ from holdfast.state.heap.backend import HeapBackend
 from holdfast.state.lmdb.backend import LmdbBackend
 from holdfast.state.lmdb.options import LmdbOptions
 from holdfast.state.store import Stamp
+from tests.state.stores import content, run_epoch
 
 PACKAGE = Path(__file__).parent / "third_party_backend"
 ENTRY_POINTS = """[holdfast.state_backends]

@@ -8,13 +8,13 @@ import pytest
 import xxhash
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.state.snapshot_memory import MemoryFiles
 
 from holdfast.errors import CorruptFileError
 from holdfast.state import keyed_file
 from holdfast.state.handles import FileHandle
 from holdfast.state.keyed_file import EncodedPart, KeyedFileReader, encode_parts
 from holdfast.state.keygroups import KeyGroupRange
+from tests.state.snapshot_memory import MemoryFiles
 
 ALL = KeyGroupRange(0, 127)
 

@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.state.backend_under_test import Subtask, scope_of
-from tests.state.stores import BACKENDS
 
 from holdfast.errors import (
     ProgramError,
@@ -29,6 +27,8 @@ from holdfast.state.descriptors import (
 from holdfast.state.keygroups import KeyGroupRange
 from holdfast.state.states import AppendingState, ListState, MapState, MergingState, State, ValueState
 from holdfast.types.typeinfo import Types
+from tests.state.backend_under_test import Subtask, scope_of
+from tests.state.stores import BACKENDS
 
 PAIR = Types.TUPLE([Types.LONG(), Types.LONG()])
 

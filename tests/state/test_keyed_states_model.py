@@ -13,8 +13,6 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
-from tests.state.backend_under_test import Subtask, scope_of
-from tests.state.stores import BACKENDS
 
 from holdfast.state.descriptors import (
     ListStateDescriptor,
@@ -22,6 +20,8 @@ from holdfast.state.descriptors import (
     ReducingStateDescriptor,
     ValueStateDescriptor,
 )
+from tests.state.backend_under_test import Subtask, scope_of
+from tests.state.stores import BACKENDS
 
 WINDOW = "bigint"
 DESCRIPTORS = {

@@ -10,9 +10,6 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.state.backend_under_test import MAX_PARALLELISM, Subtask, scope_of
-from tests.state.snapshot_memory import MemoryFiles, chain, stands_alone
-from tests.state.stores import BACKENDS, make_backend
 
 from holdfast.errors import CorruptFileError, RestoreError, StateMigrationError
 from holdfast.state import keyed_file, snapshots
@@ -29,6 +26,9 @@ from holdfast.state.snapshots import async_write, sync_prepare
 from holdfast.state.store import Stamp
 from holdfast.state.timers import TimeDomain
 from holdfast.types.typeinfo import Types
+from tests.state.backend_under_test import MAX_PARALLELISM, Subtask, scope_of
+from tests.state.snapshot_memory import MemoryFiles, chain, stands_alone
+from tests.state.stores import BACKENDS, make_backend
 
 ALL = KeyGroupRange(0, MAX_PARALLELISM - 1)
 VALUE = ValueStateDescriptor("value", Types.TUPLE([Types.LONG(), Types.LONG()]))

@@ -11,12 +11,12 @@ import textwrap
 from pathlib import Path
 
 import pytest
-from tests.state.stores import BACKENDS, HIGHEST, LOWEST, content, forget_process_caches, fresh_store, make_backend
-from tests.state.stores import run_epoch as run
 
 from holdfast.errors import StateError, StoreVersionError
 from holdfast.state import epoch_log
 from holdfast.state.store import Stamp
+from tests.state.stores import BACKENDS, HIGHEST, LOWEST, content, forget_process_caches, fresh_store, make_backend
+from tests.state.stores import run_epoch as run
 
 pytestmark = pytest.mark.parametrize("name", BACKENDS)
 

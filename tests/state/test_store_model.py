@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from tests.state.stores import BACKENDS, content, forget_process_caches, make_backend
 
 from holdfast.errors import StoreVersionError
 from holdfast.state.store import Stamp
+from tests.state.stores import BACKENDS, content, forget_process_caches, make_backend
 
 # Few distinct short keys, so that operations meet; and long ones around the limits of LMDB that share long prefixes.
 _stems = st.sampled_from([b"", b"p" * 463, b"p" * 464, b"p" * 479, b"q" * 480, b"p" * 600])

@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.state.backend_under_test import Subtask, scope_of
-from tests.state.stores import BACKENDS, HIGHEST, LOWEST
 
 from holdfast.errors import StateAccessError, StateTypeError
 from holdfast.state import keyed_backend
 from holdfast.state.descriptors import ValueStateDescriptor
 from holdfast.state.timers import TimeDomain, Timer, index_entry, state_entry
 from holdfast.types.typeinfo import Types
+from tests.state.backend_under_test import Subtask, scope_of
+from tests.state.stores import BACKENDS, HIGHEST, LOWEST
 
 EVENT, PROCESSING = TimeDomain.EVENT_TIME, TimeDomain.PROCESSING_TIME
 

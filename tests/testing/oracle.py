@@ -7,9 +7,8 @@ from collections import defaultdict
 from copy import deepcopy
 from typing import Any
 
-from tests.testing.functions import AGGREGATING, LIST, MAP, REDUCING, VALUE
-
 from holdfast.testing import KeyedOperatorHarness
+from tests.testing.functions import AGGREGATING, LIST, MAP, REDUCING, VALUE
 
 KEYS = [f"key-{n}" for n in range(12)]
 OPERATIONS = ["set", "add", "put", "remove", "reduce", "aggregate", "event", "processing", "cancel", "clear"]

@@ -7,8 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.testing.functions import Everything
-from tests.testing.oracle import Oracle, random_row
 
 from holdfast.checkpoint.completed import CompletedCheckpoint
 from holdfast.checkpoint.completed_store import (
@@ -26,6 +24,8 @@ from holdfast.common import Types
 from holdfast.state.handles import CheckpointRequest, SnapshotKind, SubtaskSnapshot
 from holdfast.state.keys import KEY_HASH
 from holdfast.testing import HarnessSnapshot, KeyedOperatorHarness, ManualClock
+from tests.testing.functions import Everything
+from tests.testing.oracle import Oracle, random_row
 
 FILLER = [(f"other-{n}", "set", n) for n in range(2000)]
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.testing.functions import SUM, Buffering, Counter, CountWithKeyedState, Everything
 
 from holdfast.common import Row, Types
 from holdfast.datastream import FilterFunction, KeyedProcessFunction, ProcessFunction, ReduceFunction
@@ -23,6 +22,7 @@ from holdfast.errors import (
 )
 from holdfast.runtime import live_task
 from holdfast.testing import HarnessSnapshot, KeyedOperatorHarness, ManualClock, OperatorHarness
+from tests.testing.functions import SUM, Buffering, Counter, CountWithKeyedState, Everything
 
 
 @pytest.fixture(params=["heap", "lmdb"])

@@ -6,14 +6,14 @@ import random
 from typing import Any
 
 import pytest
-from tests.testing.functions import VALUE, Everything
-from tests.testing.oracle import KEYS, Oracle, random_row
 
 from holdfast.common import Types
 from holdfast.errors import FunctionError
 from holdfast.state.handles import CheckpointRequest, SnapshotKind
 from holdfast.state.snapshot_files import MemorySnapshotWriter
 from holdfast.testing import HarnessSnapshot, KeyedOperatorHarness, ManualClock
+from tests.testing.functions import VALUE, Everything
+from tests.testing.oracle import KEYS, Oracle, random_row
 
 
 @pytest.fixture(params=["heap", "lmdb"])

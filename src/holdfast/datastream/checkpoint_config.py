@@ -5,8 +5,8 @@ from __future__ import annotations
 from holdfast.common.configuration import Configuration
 from holdfast.common.settings_parser import checkpoint_settings
 from holdfast.common.time import Duration
-from holdfast.types.settings import CheckpointSettings
 from holdfast.datastream.checkpointing_mode import CheckpointingMode, ExternalizedCheckpointRetention
+from holdfast.types.settings import CheckpointSettings
 
 _PREFIX = "execution.checkpointing."
 
@@ -75,7 +75,10 @@ class CheckpointConfig:
         return ExternalizedCheckpointRetention[self._settings().retention]
 
     def is_externalized_checkpoints_enabled(self) -> bool:
-        return self.get_externalized_checkpoint_retention() is not ExternalizedCheckpointRetention.NO_EXTERNALIZED_CHECKPOINTS
+        return (
+            self.get_externalized_checkpoint_retention()
+            is not ExternalizedCheckpointRetention.NO_EXTERNALIZED_CHECKPOINTS
+        )
 
     def set_checkpoint_storage_dir(self, checkpoint_path: str) -> CheckpointConfig:
         """The directory under which each job has a folder of its own; any URI that ``pyarrow.fs`` knows."""

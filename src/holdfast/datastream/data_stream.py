@@ -58,12 +58,15 @@ class DataStreamSink:
 class DataStream:
     """A stream of rows."""
 
-    def __init__(self, environment: StreamExecutionEnvironment, node: Node, partitioner: Partitioner | None = None) -> None:
+    def __init__(
+        self, environment: StreamExecutionEnvironment, node: Node, partitioner: Partitioner | None = None
+    ) -> None:
         self._environment = environment
         self._node = node
         self._partitioner = partitioner
 
-    # -- settings of the operator that makes this stream -----------------------------------------------------------------------
+    # -- settings of the operator that makes this stream
+    # -----------------------------------------------------------------------
 
     def get_name(self) -> str:
         return self._node.name
@@ -110,7 +113,8 @@ class DataStream:
     def get_execution_environment(self) -> StreamExecutionEnvironment:
         return self._environment
 
-    # -- transformations -------------------------------------------------------------------------------------------------------
+    # -- transformations
+    # -------------------------------------------------------------------------------------------------------
 
     def map(self, func: Any, output_type: Any = None) -> DataStream:
         return self._add("Map", stateless.MapOperator, func, output_type)
@@ -135,7 +139,8 @@ class DataStream:
         for stream in streams:
             if stream.get_type() != self.get_type():
                 raise ProgramError(
-                    f"union() of '{self.get_name()}' ({self.get_type().describe()}) with '{stream.get_name()}' ({stream.get_type().describe()}): the types differ."
+                    f"union() of '{self.get_name()}' ({self.get_type().describe()}) with '{stream.get_name()}' "
+                    f"({stream.get_type().describe()}): the types differ."
                 )
         inputs = [stream._connection() for stream in (self, *streams)]
         node = self._environment.add_node("Union", stateless.MapOperator, _identity, self.get_type(), inputs)
@@ -156,9 +161,12 @@ class DataStream:
         """Only the given fields of tuples."""
         indexes = tuple(field_indexes)
         types = _field_types(self._node.output_type, "project()")
-        return self.map(lambda row: tuple(row[i] for i in indexes), Types.TUPLE([types[i] for i in indexes])).name("Projection")
+        return self.map(lambda row: tuple(row[i] for i in indexes), Types.TUPLE([types[i] for i in indexes])).name(
+            "Projection"
+        )
 
-    # -- partitioning ----------------------------------------------------------------------------------------------------------
+    # -- partitioning
+    # ----------------------------------------------------------------------------------------------------------
 
     def rebalance(self) -> DataStream:
         return DataStream(self._environment, self._node, Rebalance())
@@ -178,7 +186,8 @@ class DataStream:
     def global_(self) -> DataStream:
         return DataStream(self._environment, self._node, Global())
 
-    # -- the end of a stream ---------------------------------------------------------------------------------------------------
+    # -- the end of a stream
+    # ---------------------------------------------------------------------------------------------------
 
     def sink_to(self, sink: TwoPhaseCommitSink) -> DataStreamSink:
         if not isinstance(sink, TwoPhaseCommitSink):
@@ -204,7 +213,8 @@ class DataStream:
         with iterator:
             return [row for row, _ in zip(iterator, range(limit), strict=False)]
 
-    # -- inside ----------------------------------------------------------------------------------------------------------------
+    # -- inside
+    # ----------------------------------------------------------------------------------------------------------------
 
     def _connection(self) -> Connection:
         return Connection(self._node, self._partitioner)
@@ -227,7 +237,9 @@ def _positive(value: int, what: str) -> int:
 def _field_types(type_info: TypeInformation, what: str) -> list[TypeInformation]:
     if isinstance(type_info, FieldsTypeInfo):
         return list(type_info.field_types)
-    raise ProgramError(f"{what} needs a stream of tuples or rows with a declared type; this one is {type_info.describe()}.")
+    raise ProgramError(
+        f"{what} needs a stream of tuples or rows with a declared type; this one is {type_info.describe()}."
+    )
 
 
 def _key_by(row_type: TypeInformation, key_selector: Any, key_type: Any) -> KeyBy:
@@ -244,7 +256,10 @@ def _key_by(row_type: TypeInformation, key_selector: Any, key_type: Any) -> KeyB
 
 def _column_key_type(row_type: TypeInformation, columns: tuple[str, ...]) -> TypeInformation:
     if not isinstance(row_type, FieldsTypeInfo):
-        raise ProgramError(f"key_by({columns!r}) needs rows with named fields; this stream is {row_type.describe()}. Give a function instead.")
+        raise ProgramError(
+            f"key_by({columns!r}) needs rows with named fields; this stream is {row_type.describe()}. Give a "
+            "function instead."
+        )
     types = dict(zip(row_type.field_names, row_type.field_types, strict=True))
     unknown = [c for c in columns if c not in types]
     if unknown:
@@ -295,15 +310,21 @@ class KeyedStream(DataStream):
     def max_by(self, position_to_max_by: int | str = 0) -> DataStream:
         return self._aggregate("Max By", position_to_max_by)
 
-    def map_with_state(self, func: Callable[[Any, Any], tuple[Any, Any]], state_type: Any = None, output_type: Any = None) -> DataStream:
-        """``func(row, state) -> (result, new state)``; the state is None at first, and None as the new state clears it."""
+    def map_with_state(
+        self, func: Callable[[Any, Any], tuple[Any, Any]], state_type: Any = None, output_type: Any = None
+    ) -> DataStream:
+        """``func(row, state) -> (result, new state)``; the state is None at first, and None as the new state clears
+        it.
+        """
         return self.flat_map(state_mapper(func, resolve(state_type), flat=False), output_type).name("Map With State")
 
     def flat_map_with_state(
         self, func: Callable[[Any, Any], tuple[Any, Any]], state_type: Any = None, output_type: Any = None
     ) -> DataStream:
         """``func(row, state) -> (iterable of results, new state)``."""
-        return self.flat_map(state_mapper(func, resolve(state_type), flat=True), output_type).name("Flat Map With State")
+        return self.flat_map(state_mapper(func, resolve(state_type), flat=True), output_type).name(
+            "Flat Map With State"
+        )
 
     def key_by(self, key_selector: Any, key_type: Any = None) -> KeyedStream:
         return self._origin.key_by(key_selector, key_type)
@@ -316,7 +337,10 @@ class KeyedStream(DataStream):
         return Connection(self._node, key_by=self._key_by)
 
     def _refuse(self, *_: Any, **__: Any) -> Any:
-        raise ProgramError("Cannot override partitioning of a keyed stream, nor set the name, uid or parallelism of a key_by: set them on the operator behind it.")
+        raise ProgramError(
+            "Cannot override partitioning of a keyed stream, nor set the name, uid or parallelism of a key_by: set "
+            "them on the operator behind it."
+        )
 
     rebalance = shuffle = rescale = forward = broadcast = global_ = _refuse
     name = uid = set_uid_hash = set_parallelism = set_max_parallelism = _refuse

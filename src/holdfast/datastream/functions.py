@@ -32,7 +32,9 @@ class Function(ABC):  # noqa: B024 - its two methods do nothing by default
     """The life cycle that all functions share. One object per subtask lives for an attempt, as in Flink."""
 
     def open(self, runtime_context: RuntimeContext) -> None:
-        """Called once per attempt in a Spark task, before the first row; again only where a field could not be pickled."""
+        """Called once per attempt in a Spark task, before the first row; again only where a field could not be
+        pickled.
+        """
 
     def close(self) -> None:
         """Called once when the attempt ends in order; not after a crash."""
@@ -111,7 +113,9 @@ class CheckpointedFunction(ABC):
 
     @abstractmethod
     def initialize_state(self, context: FunctionInitializationContext) -> None:
-        """Called once per attempt before ``open``, on a fresh start too: declare operator state and take what was restored."""
+        """Called once per attempt before ``open``, on a fresh start too: declare operator state and take what was
+        restored.
+        """
 
     @abstractmethod
     def snapshot_state(self, context: FunctionSnapshotContext) -> None:

@@ -23,7 +23,9 @@ def _with_field(row: Any, index: int, value: Any) -> Any:
 
 
 def field_reducer(kind: str, position: int | str, row_type: TypeInformation) -> Callable[[Any, Any], Any]:
-    """A reduce function over one field. ``Sum``, ``Min`` and ``Max`` keep the other fields of the first row, the ``By`` forms take the whole row."""
+    """A reduce function over one field. ``Sum``, ``Min`` and ``Max`` keep the other fields of the first row, the
+    ``By`` forms take the whole row.
+    """
     if isinstance(position, str):
         if not isinstance(row_type, FieldsTypeInfo) or position not in row_type.field_names:
             raise ProgramError(f"The rows ({row_type.describe()}) have no field {position!r}.")
@@ -41,7 +43,9 @@ def field_reducer(kind: str, position: int | str, row_type: TypeInformation) -> 
 
 
 class _StateMapper(FlatMapFunction):
-    def __init__(self, function: Callable[[Any, Any], tuple[Any, Any]], state_type: TypeInformation, flat: bool) -> None:
+    def __init__(
+        self, function: Callable[[Any, Any], tuple[Any, Any]], state_type: TypeInformation, flat: bool
+    ) -> None:
         self._function = function
         self._state_type = state_type
         self._flat = flat
@@ -60,5 +64,7 @@ class _StateMapper(FlatMapFunction):
         return result if self._flat else (result,)
 
 
-def state_mapper(function: Callable[[Any, Any], tuple[Any, Any]], state_type: TypeInformation, flat: bool) -> FlatMapFunction:
+def state_mapper(
+    function: Callable[[Any, Any], tuple[Any, Any]], state_type: TypeInformation, flat: bool
+) -> FlatMapFunction:
     return _StateMapper(function, state_type, flat)

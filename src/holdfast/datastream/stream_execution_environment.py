@@ -42,12 +42,17 @@ class StreamExecutionEnvironment:
 
     @staticmethod
     def get_execution_environment(configuration: Configuration | None = None) -> StreamExecutionEnvironment:
-        """An environment with the settings of ``config.yaml`` or ``flink-conf.yaml``, where there is one, and ``configuration`` above them."""
+        """An environment with the settings of ``config.yaml`` or ``flink-conf.yaml``, where there is one, and
+        ``configuration`` above them.
+        """
         given = configuration or Configuration()
         file = find_config_file(os.environ, Path.cwd())
-        return StreamExecutionEnvironment(given.layered_over(read_config_file(file)) if file is not None else Configuration(given))
+        return StreamExecutionEnvironment(
+            given.layered_over(read_config_file(file)) if file is not None else Configuration(given)
+        )
 
-    # -- settings --------------------------------------------------------------------------------------------------------------
+    # -- settings
+    # --------------------------------------------------------------------------------------------------------------
 
     def configure(self, configuration: Configuration) -> None:
         self._configuration = configuration.layered_over(self._configuration)
@@ -57,7 +62,9 @@ class StreamExecutionEnvironment:
 
     def set_parallelism(self, parallelism: int) -> StreamExecutionEnvironment:
         if not isinstance(parallelism, int) or not 1 <= parallelism <= _MAX_PARALLELISM:
-            raise ProgramError(f"The parallelism must be a whole number from 1 to {_MAX_PARALLELISM}; got {parallelism!r}.")
+            raise ProgramError(
+                f"The parallelism must be a whole number from 1 to {_MAX_PARALLELISM}; got {parallelism!r}."
+            )
         self._configuration.set_string("parallelism.default", str(parallelism))
         return self
 
@@ -67,7 +74,9 @@ class StreamExecutionEnvironment:
 
     def set_max_parallelism(self, max_parallelism: int) -> StreamExecutionEnvironment:
         if not isinstance(max_parallelism, int) or not 1 <= max_parallelism <= _MAX_PARALLELISM:
-            raise ProgramError(f"The maximum parallelism must be a whole number from 1 to {_MAX_PARALLELISM}; got {max_parallelism!r}.")
+            raise ProgramError(
+                f"The maximum parallelism must be a whole number from 1 to {_MAX_PARALLELISM}; got {max_parallelism!r}."
+            )
         self._configuration.set_string("pipeline.max-parallelism", str(max_parallelism))
         return self
 
@@ -90,11 +99,14 @@ class StreamExecutionEnvironment:
     def get_checkpointing_mode(self) -> CheckpointingMode:
         return self.get_checkpoint_config().get_checkpointing_mode()
 
-    def set_restart_strategy(self, restart_strategy_configuration: RestartStrategyConfiguration) -> StreamExecutionEnvironment:
+    def set_restart_strategy(
+        self, restart_strategy_configuration: RestartStrategyConfiguration
+    ) -> StreamExecutionEnvironment:
         restart_strategy_configuration.apply_to(self._configuration)
         return self
 
-    # -- sources ---------------------------------------------------------------------------------------------------------------
+    # -- sources
+    # ---------------------------------------------------------------------------------------------------------------
 
     def from_collection(self, collection: Iterable[Any], type_info: Any = None) -> DataStream:
         """The rows of a list, in order, by one subtask."""
@@ -105,7 +117,9 @@ class StreamExecutionEnvironment:
         self, source: Source, watermark_strategy: WatermarkStrategy, source_name: str, type_info: Any = None
     ) -> DataStream:
         if not isinstance(source, Source):
-            raise ProgramError(f"from_source() takes a source such as FileSource.parquet(path).build(); got {type(source).__name__}.")
+            raise ProgramError(
+                f"from_source() takes a source such as FileSource.parquet(path).build(); got {type(source).__name__}."
+            )
         stream = self._add_source(source, source_name, type_info)
         if watermark_strategy.bound_ms is None and watermark_strategy.timestamp_assigner is None:
             return stream
@@ -128,7 +142,8 @@ class StreamExecutionEnvironment:
         node.parallelism_limit = source.max_parallelism
         return DataStream(self, node)
 
-    # -- running ---------------------------------------------------------------------------------------------------------------
+    # -- running
+    # ---------------------------------------------------------------------------------------------------------------
 
     def execute(self, job_name: str | None = None) -> JobExecutionResult:
         """Run the program until it ends. JobExecutionError when it fails for good."""

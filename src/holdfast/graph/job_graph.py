@@ -1,4 +1,5 @@
-"""The job as a plain value: operators with their ids and parallelism, the edges between them, and the job's settings."""
+"""The job as a plain value: operators with their ids and parallelism, the edges between them, and the job's settings.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +15,13 @@ from holdfast.errors import NotPicklableError, ProgramError
 from holdfast.graph.stream_graph import Connection, KeyBy, Node, StreamGraph
 from holdfast.runtime.partitioners import Broadcast, Forward, KeyGroupHash, Partitioner, Rebalance
 from holdfast.state.keygroups import default_max_parallelism
-from holdfast.types.settings import BackendSettings, CheckpointSettings, EpochSettings, RecoverySettings, RestartSettings
+from holdfast.types.settings import (
+    BackendSettings,
+    CheckpointSettings,
+    EpochSettings,
+    RecoverySettings,
+    RestartSettings,
+)
 
 
 @dataclass(frozen=True)
@@ -79,17 +86,24 @@ def build_job_graph(
     parallelism: int,
     adopted: Mapping[str, int] | None = None,
 ) -> JobGraph:
-    """Resolve ids, parallelism and partitioning. ``parallelism`` is for operators that set none. ``adopted`` are maximum parallelisms taken over from a restored snapshot, by operator id."""
+    """Resolve ids, parallelism and partitioning. ``parallelism`` is for operators that set none. ``adopted`` are
+    maximum parallelisms taken over from a restored snapshot, by operator id.
+    """
     if not graph.nodes:
         raise ProgramError("The program has no operators. Add a source and at least one sink before execute().")
     if not any(node.is_sink for node in graph.nodes):
-        raise ProgramError("The program has no sink: nothing would come out of it. Add print(), sink_to(...) or use execute_and_collect().")
+        raise ProgramError(
+            "The program has no sink: nothing would come out of it. Add print(), sink_to(...) or use "
+            "execute_and_collect()."
+        )
     ids = _operator_ids(graph)
     operators: dict[Node, JobOperator] = {}
     for node in graph.nodes:
         operators[node] = _operator(node, ids[node], parallelism, settings.max_parallelism, adopted or {})
     edges = tuple(
-        _edge(connection, operators[connection.source], operators[node]) for node in graph.nodes for connection in node.inputs
+        _edge(connection, operators[connection.source], operators[node])
+        for node in graph.nodes
+        for connection in node.inputs
     )
     return JobGraph(job_id, name, tuple(operators.values()), edges, settings)
 
@@ -99,13 +113,16 @@ def _operator(
 ) -> JobOperator:
     parallelism = node.parallelism or min(default_parallelism, node.parallelism_limit or default_parallelism)
     if node.parallelism_limit is not None and parallelism > node.parallelism_limit:
-        raise ProgramError(f"'{node.name}' runs with at most {node.parallelism_limit} subtasks, and {parallelism} were asked for.")
+        raise ProgramError(
+            f"'{node.name}' runs with at most {node.parallelism_limit} subtasks, and {parallelism} were asked for."
+        )
     explicit = node.max_parallelism or job_maximum
     maximum = explicit or adopted.get(operator_id) or default_max_parallelism(parallelism)
     if parallelism > maximum:
         raise ProgramError(
             f"'{node.name}': parallelism {parallelism} is above its maximum parallelism {maximum}. "
-            "Lower the parallelism, or raise the maximum with set_max_parallelism() (for a job without state to restore)."
+            "Lower the parallelism, or raise the maximum with set_max_parallelism() (for a job without state to "
+            "restore)."
         )
     if node.is_sink:
         node.body.bind_parallelism(parallelism)
@@ -146,7 +163,8 @@ def _edge(connection: Connection, source: JobOperator, target: JobOperator) -> J
         partitioner = Forward() if source.parallelism == target.parallelism else Rebalance()
     if isinstance(partitioner, Forward) and source.parallelism != target.parallelism:
         raise ProgramError(
-            f"forward() from '{source.name}' ({source.parallelism} subtasks) to '{target.name}' ({target.parallelism}): "
+            f"forward() from '{source.name}' ({source.parallelism} subtasks) to '{target.name}' "
+            f"({target.parallelism}): "
             "forward needs the same parallelism on both sides. Use rebalance(), or set the same parallelism."
         )
     return JobEdge(source, target, connection, partitioner)
@@ -185,7 +203,10 @@ def _operator_ids(graph: StreamGraph) -> dict[Node, str]:
                 position.update(ids[connection.source].encode())
             operator_id = position.hexdigest()
         if operator_id in owners:
-            raise ProgramError(f"'{owners[operator_id].name}' and '{node.name}' have the same uid ('{node.uid or node.uid_hash}'). Uids must be unique.")
+            raise ProgramError(
+                f"'{owners[operator_id].name}' and '{node.name}' have the same uid ('{node.uid or node.uid_hash}'). "
+                "Uids must be unique."
+            )
         owners[operator_id] = node
         ids[node] = operator_id
     return ids

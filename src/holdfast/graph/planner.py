@@ -23,7 +23,9 @@ def plan_job(graph: JobGraph, backend: StateBackend, options: TaskOptions) -> Pl
     members = {head: _members(graph, head, chained) for head in heads}
     home = {operator: head for head, chain in members.items() for operator in chain}
     levels = _levels(graph, heads, home, chained)
-    crossing = sorted((e for e in graph.edges if e not in chained), key=lambda e: (not is_broadcast(e), graph.edges.index(e)))
+    crossing = sorted(
+        (e for e in graph.edges if e not in chained), key=lambda e: (not is_broadcast(e), graph.edges.index(e))
+    )
     edge_ids = {edge: number for number, edge in enumerate(crossing)}
     edges = tuple(_edge_spec(edge, number, levels[home[edge.target]]) for edge, number in edge_ids.items())
     chains = tuple(
@@ -86,7 +88,12 @@ def _edge_spec(edge: JobEdge, number: int, target_level: int) -> EdgeSpec:
 
 
 def _chain_spec(
-    graph: JobGraph, number: int, head: JobOperator, members: list[JobOperator], level: int, edge_ids: Mapping[JobEdge, int]
+    graph: JobGraph,
+    number: int,
+    head: JobOperator,
+    members: list[JobOperator],
+    level: int,
+    edge_ids: Mapping[JobEdge, int],
 ) -> ChainSpec:
     links = {
         o.operator_id: tuple(e.target.operator_id for e in graph.outputs_of(o) if e not in edge_ids) for o in members

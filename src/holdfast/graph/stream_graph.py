@@ -1,4 +1,6 @@
-"""The program as the user wrote it: nodes and the connections between them, still without parallelism, chains and levels."""
+"""The program as the user wrote it: nodes and the connections between them, still without parallelism, chains and
+levels.
+"""
 
 from __future__ import annotations
 

@@ -20,8 +20,8 @@ from holdfast.runtime.plan import TaskOptions
 from holdfast.spark.job import Job, JobHistory
 from holdfast.spark.job_master import JobMaster
 from holdfast.spark.session import obtain_session
-from holdfast.state.handles import CheckpointMetadata
 from holdfast.state.backends import load_backend
+from holdfast.state.handles import CheckpointMetadata
 from holdfast.state.keys import KEY_HASH
 
 logger = logging.getLogger(__name__)
@@ -90,7 +90,9 @@ def submit(graph: StreamGraph, job_id: str, name: str, settings: JobSettings) ->
 def _job(graph: JobGraph) -> Job:
     settings = graph.settings
     options = TaskOptions(
-        envelope_bytes=settings.epoch.envelope_bytes, max_row_bytes=settings.epoch.max_row_bytes, local_dir=settings.backend.local_dir
+        envelope_bytes=settings.epoch.envelope_bytes,
+        max_row_bytes=settings.epoch.max_row_bytes,
+        local_dir=settings.backend.local_dir,
     )
     planned = plan_job(graph, load_backend(settings.backend.name, settings.backend.options), options)
     sinks: dict[str, Any] = {o.operator_id: cloudpickle.loads(o.body) for o in graph.operators if o.node.is_sink}
@@ -130,7 +132,9 @@ def _adopted_max_parallelism(graph: JobGraph) -> dict[str, int]:
     if metadata is None:
         return {}
     facts = _facts(graph)
-    return match_operators(metadata, facts.operators, facts.key_hash, graph.settings.recovery.ignore_unclaimed).max_parallelism
+    return match_operators(
+        metadata, facts.operators, facts.key_hash, graph.settings.recovery.ignore_unclaimed
+    ).max_parallelism
 
 
 def _snapshot_to_start_from(graph: JobGraph) -> CheckpointMetadata | None:
@@ -150,6 +154,7 @@ def _warn_about_checkpointing(graph: JobGraph) -> None:
     settings = graph.settings
     if settings.checkpoint.interval_ms is None and settings.restart.kind != "none":
         logger.warning(
-            "Checkpointing is off and a restart strategy is set: a restart begins with empty state at the beginning of the sources, and "
+            "Checkpointing is off and a restart strategy is set: a restart begins with empty state at the beginning "
+            "of the sources, and "
             "transactional sinks publish nothing before the end of the input."
         )

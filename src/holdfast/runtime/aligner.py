@@ -1,15 +1,16 @@
 """Barrier alignment of one task: pure bookkeeping over the senders it listens to.
 
-In this engine a barrier closes its sender's epoch, so nothing follows it. The aligner does not rely on that: what was sent behind a barrier is held
-back until the cut is taken (exactly once) or handed on at once (at least once), so that a source may place a barrier inside its slice. What was sent
-before a barrier may arrive after it, because a level sorts its envelopes: the barrier's count tells the two apart.
+In this engine a barrier closes its sender's epoch, so nothing follows it. The aligner does not rely on that: what was
+sent behind a barrier is held back until the cut is taken (exactly once) or handed on at once (at least once), so that
+a source may place a barrier inside its slice. What was sent before a barrier may arrive after it, because a level
+sorts its envelopes: the barrier's count tells the two apart.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from enum import Enum
+from enum import StrEnum
 from typing import Generic, TypeVar
 
 from holdfast.errors import IncompleteInputError
@@ -18,7 +19,7 @@ from holdfast.runtime.envelope import Barrier
 Message = TypeVar("Message")
 
 
-class AlignmentMode(str, Enum):
+class AlignmentMode(StrEnum):
     EXACTLY_ONCE = "EXACTLY_ONCE"
     AT_LEAST_ONCE = "AT_LEAST_ONCE"
 
@@ -43,7 +44,8 @@ class Aligner(Generic[Message]):
         link = self._link(sender, sequence)
         if sequence in link.seen:
             raise IncompleteInputError(
-                f"Message {sequence} of sender {sender} arrived twice: the shuffle delivered one execution more than once. "
+                f"Message {sequence} of sender {sender} arrived twice: the shuffle delivered one execution more than "
+                "once. "
                 "The epoch is not accepted; the job goes back to its last checkpoint."
             )
         link.seen.add(sequence)
@@ -58,12 +60,14 @@ class Aligner(Generic[Message]):
         link = self._link(sender, -1)
         if link.barrier is not None:
             raise IncompleteInputError(
-                f"Sender {sender} sent two barriers (nonces {link.barrier.nonce} and {barrier.nonce}): two executions of it were mixed."
+                f"Sender {sender} sent two barriers (nonces {link.barrier.nonce} and {barrier.nonce}): two "
+                "executions of it were mixed."
             )
         overtaken = [sequence for sequence in link.seen if sequence >= barrier.count]
         if overtaken and self._mode is AlignmentMode.EXACTLY_ONCE:
             raise IncompleteInputError(
-                f"Message {min(overtaken)} of sender {sender} arrived before the barrier that it was sent behind (of {barrier.count} messages): "
+                f"Message {min(overtaken)} of sender {sender} arrived before the barrier that it was sent behind (of "
+                f"{barrier.count} messages): "
                 "it may be processed already, so no exact cut can be taken."
             )
         link.barrier = barrier
@@ -89,7 +93,8 @@ class Aligner(Generic[Message]):
             barrier = link.barrier
             if barrier is None:
                 raise IncompleteInputError(
-                    f"No barrier from sender {sender} in epoch {epoch} (got {len(link.seen)} messages): the input is not complete."
+                    f"No barrier from sender {sender} in epoch {epoch} (got {len(link.seen)} messages): the input is "
+                    "not complete."
                 )
             if (barrier.attempt, barrier.epoch, barrier.checkpoint_id) != (attempt, epoch, checkpoint_id):
                 raise IncompleteInputError(

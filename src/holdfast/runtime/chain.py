@@ -50,7 +50,8 @@ class Chain:
             for channel in range(self._edges[edge_id].source_parallelism):
                 self._gate.expect(edge_id, channel)
 
-    # -- life cycle ------------------------------------------------------------------------------------------------------------
+    # -- life cycle
+    # ------------------------------------------------------------------------------------------------------------
 
     def bind_state(self) -> None:
         for operator in reversed(self.operators):
@@ -96,7 +97,8 @@ class Chain:
         for operator in self.operators:
             operator.watermark = max(operator.watermark, watermark)
 
-    # -- an epoch --------------------------------------------------------------------------------------------------------------
+    # -- an epoch
+    # --------------------------------------------------------------------------------------------------------------
 
     def begin_epoch(self, epoch: int, nonce: str, outbox: Outbox) -> None:
         for operator in self.operators:
@@ -147,7 +149,8 @@ class Chain:
     def end_input(self, data_frames_read: Container[str] = ()) -> None:
         """All envelopes of the epoch are through: if every channel ended, so does this chain.
 
-        The partitions of a DataFrame are one channel, which the driver ends: there may be none of them, and after a restore it is not read again.
+        The partitions of a DataFrame are one channel, which the driver ends: there may be none of them, and after a
+        restore it is not read again.
         """
         for edge_id in self.spec.inputs:
             if self._edges[edge_id].of_data_frame and self._edges[edge_id].source_operator in data_frames_read:
@@ -227,7 +230,8 @@ class Chain:
             for o in self.operators
         ]
 
-    # -- between epochs --------------------------------------------------------------------------------------------------------
+    # -- between epochs
+    # --------------------------------------------------------------------------------------------------------
 
     def dump(self) -> dict[str, Any]:
         return {

@@ -9,6 +9,7 @@ from holdfast.errors import StateAccessError
 from holdfast.runtime.environment import OperatorEnvironment
 
 if TYPE_CHECKING:
+    from holdfast.state.broadcast_state import BroadcastState
     from holdfast.state.descriptors import (
         AggregatingStateDescriptor,
         ListStateDescriptor,
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
         StateDescriptor,
         ValueStateDescriptor,
     )
-    from holdfast.state.broadcast_state import BroadcastState
     from holdfast.state.operator_state import OperatorListState
     from holdfast.state.states import AggregatingState, ListState, MapState, ReducingState, ValueState
 
@@ -134,7 +134,8 @@ class RuntimeContext(KeyedStateStore):
 
     def get_operator_state_store(self) -> OperatorStateStore:
         raise StateAccessError(
-            f"{self._environment.spec.describe(self._environment.subtask)}: a runtime context reaches keyed state only. "
+            f"{self._environment.spec.describe(self._environment.subtask)}: a runtime context reaches keyed state "
+            "only. "
             "For operator state implement CheckpointedFunction and use initialize_state(context)."
         )
 

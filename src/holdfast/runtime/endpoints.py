@@ -17,7 +17,9 @@ from holdfast.types.typeinfo import Types
 
 
 class SourceOperator(Operator):
-    """Reads one slice per epoch. The reader's positions are a union list: every subtask sees all of them at a restore."""
+    """Reads one slice per epoch. The reader's positions are a union list: every subtask sees all of them at a
+    restore.
+    """
 
     reader: SourceReader
 

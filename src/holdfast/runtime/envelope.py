@@ -1,8 +1,9 @@
 """Messages of the exchange: the rows that Spark shuffles between two levels.
 
-A link is a pair of tasks of neighbouring levels. Envelopes of a link are numbered (``sequence``); the last one carries the link's barrier with
-their count, so that a receiver knows when it has everything. An edge of the job graph may pass through several links: ``channel`` and
-``number`` say which subtask sent an envelope and in which order, and stay as they are when a level passes it on.
+A link is a pair of tasks of neighbouring levels. Envelopes of a link are numbered (``sequence``); the last one
+carries the link's barrier with their count, so that a receiver knows when it has everything. An edge of the job graph
+may pass through several links: ``channel`` and ``number`` say which subtask sent an envelope and in which order, and
+stay as they are when a level passes it on.
 """
 
 from __future__ import annotations

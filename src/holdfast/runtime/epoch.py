@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum
+from enum import StrEnum
 
 import msgspec
 
@@ -11,7 +11,7 @@ from holdfast.state.handles import CheckpointRequest, OperatorRecord, SubtaskSna
 from holdfast.state.snapshot_io import SnapshotReader, SnapshotWriter
 
 
-class NotificationKind(str, Enum):
+class NotificationKind(StrEnum):
     COMPLETE = "COMPLETE"
     ABORTED = "ABORTED"
 
@@ -43,7 +43,8 @@ class EpochSpec:
     epoch: int
     #: Nonces that the coordinator accepted for the epoch before, as [level][slot]; empty in the attempt's first epoch.
     accepted: tuple[tuple[str, ...], ...]
-    #: The epoch that ``restore`` leads to: a store may be rebuilt only when the epoch before this one is exactly that.
+    #: The epoch that the attempt began behind: a store may be rebuilt only when the epoch before this one is exactly
+    #: that.
     restore_epoch: int
     #: False in an attempt that starts with empty state.
     restored: bool
@@ -61,10 +62,13 @@ class EpochSpec:
     data_frames_read: frozenset[str] = frozenset()
     #: The last epoch of the attempt: functions are closed at its end and local stores are removed.
     close: bool = False
+    #: Drawn by the driver for each attempt: a store that an attempt of the same number of another driver left is not
+    #: taken for restored.
+    restore_nonce: str = ""
 
     def base_nonce(self, level: int, slot: int) -> str:
         """The nonce of the stamp that the task of (level, slot) continues."""
-        return self.accepted[level][slot] if self.accepted else f"restore-{self.attempt}"
+        return self.accepted[level][slot] if self.accepted else f"restore-{self.attempt}-{self.restore_nonce}"
 
 
 class SinkHandle(msgspec.Struct, frozen=True):
@@ -87,7 +91,9 @@ class OperatorProgress(msgspec.Struct, frozen=True):
 
 
 class Acknowledgement(msgspec.Struct, frozen=True):
-    """A task's word that it committed its epoch. The coordinator takes an epoch only with one of every task, all agreeing on nonces."""
+    """A task's word that it committed its epoch. The coordinator takes an epoch only with one of every task, all
+    agreeing on nonces.
+    """
 
     group: int
     level: int

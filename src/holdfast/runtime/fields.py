@@ -1,8 +1,9 @@
 """Fields of functions on their way to the next epoch.
 
-Python workers are not tied to partitions, and a function lives for an attempt: what it holds in ``self`` is pickled at the end of each epoch, and a
-process that no longer has the live object takes it up again. State handles travel as their names and are bound anew. A field
-that cannot be pickled (a connection) stays behind: ``open()`` makes it again, and the fields that did travel are laid over its result.
+Python workers are not tied to partitions, and a function lives for an attempt: what it holds in ``self`` is pickled
+at the end of each epoch, and a process that no longer has the live object takes it up again. State handles travel as
+their names and are bound anew. A field that cannot be pickled (a connection) stays behind: ``open()`` makes it again,
+and the fields that did travel are laid over its result.
 """
 
 from __future__ import annotations

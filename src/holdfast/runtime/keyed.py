@@ -1,4 +1,6 @@
-"""Operators behind a ``key_by``. The loops here are the hot path: per row they set the key and call the function, nothing else."""
+"""Operators behind a ``key_by``. The loops here are the hot path: per row they set the key and call the function,
+nothing else.
+"""
 
 from __future__ import annotations
 
@@ -78,7 +80,9 @@ class KeyedFilterOperator(KeyedOperator):
         kept: list[int] = []
         key = value = None
         try:
-            for index, (key, context.identity, value) in enumerate(zip(*self.keys_of(batch), batch.values, strict=True)):
+            for index, (key, context.identity, value) in enumerate(
+                zip(*self.keys_of(batch), batch.values, strict=True)
+            ):
                 context.key = key
                 if function(value):
                     kept.append(index)

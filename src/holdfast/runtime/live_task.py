@@ -1,7 +1,8 @@
 """A task's chains and stores, kept by the worker process for the next epoch as a cache with a version.
 
-Spark runs partition i in any worker of the executor. A worker that holds the live objects of exactly the stamp that the coordinator accepted goes on with them;
-any other takes them up from the host's disk. Nothing here is the truth: the truth is the stamp in the local store, and behind it the checkpoint.
+Spark runs partition i in any worker of the executor. A worker that holds the live objects of exactly the stamp that
+the coordinator accepted goes on with them; any other takes them up from the host's disk. Nothing here is the truth:
+the truth is the stamp in the local store, and behind it the checkpoint.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import os
 import pickle
 import shutil
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -33,7 +35,9 @@ _live: dict[_TaskKey, LiveTask] = {}
 
 
 def forget_live_tasks(job_id: str, before_attempt: int | None = None) -> None:
-    """Close and forget what this process holds of a job, or of its attempts before one: who wants it takes it up from the host's disk."""
+    """Close and forget what this process holds of a job, or of its attempts before one: who wants it takes it up from
+    the host's disk.
+    """
     for key in [key for key in _live if key[0] == job_id and (before_attempt is None or key[1] < before_attempt)]:
         _live.pop(key)._close_stores()
 
@@ -41,7 +45,9 @@ def forget_live_tasks(job_id: str, before_attempt: int | None = None) -> None:
 class LiveTask:
     """Made by ``obtain``; ``commit`` keeps it for the next epoch, ``abandon`` drops it."""
 
-    def __init__(self, plan: JobPlan, level: int, slot: int, attempt: int, clock: Callable[[], int] = wall_clock) -> None:
+    def __init__(
+        self, plan: JobPlan, level: int, slot: int, attempt: int, clock: Callable[[], int] = wall_clock
+    ) -> None:
         edges = {edge.edge_id: edge for edge in plan.edges}
         self._plan = plan
         self._attempt = attempt
@@ -91,8 +97,9 @@ class LiveTask:
         rebuild = memory is None
         if rebuild and base.epoch != spec.restore_epoch:
             raise StoreVersionError(
-                f"The local state of level {self._key[2]}, slot {self._key[3]} at epoch {base.epoch} is not on this host, and the last checkpoint is of "
-                f"epoch {spec.restore_epoch}. The job goes back to that checkpoint."
+                f"The local state of level {self._key[2]}, slot {self._key[3]} at epoch {base.epoch} is not on this "
+                "host. "
+                "The job goes back to its last checkpoint."
             )
         restored = load_restored() if rebuild and spec.restored else None
         for chain in self.chains:
@@ -127,7 +134,8 @@ class LiveTask:
             parameters=self._plan.parameters,
         )
 
-    # -- fields between epochs -------------------------------------------------------------------------------------------------
+    # -- fields between epochs
+    # -------------------------------------------------------------------------------------------------
 
     def _adopt(self, memory: dict[str, Any]) -> None:
         for chain, dumped in zip(self.chains, memory["chains"], strict=True):
@@ -180,9 +188,8 @@ class LiveTask:
 
     def _warn_once(self, operator: Operator, left_behind: tuple[str, ...]) -> None:
         for name in left_behind:
-            warning = (
-                f"{operator.where}: the field '{name}' cannot be pickled, so it does not travel between worker processes; open() runs again where it is missing."
-            )
+                f"{operator.where}: the field '{name}' cannot be pickled, so it does not travel between worker "
+                "processes; open() runs again where it is missing."
             if warning not in self._warned:
                 self._warned.add(warning)
                 self._warnings.append(warning)
@@ -191,7 +198,8 @@ class LiveTask:
         warnings, self._warnings = self._warnings, []
         return warnings
 
-    # -- the end of an epoch ---------------------------------------------------------------------------------------------------
+    # -- the end of an epoch
+    # ---------------------------------------------------------------------------------------------------
 
     def snapshot(self, request: CheckpointRequest, writer: SnapshotWriter, nonce: str) -> list[SubtaskSnapshot]:
         """Write the state of every operator, tail to head."""
@@ -213,10 +221,9 @@ class LiveTask:
         """The epoch failed here: nothing of it is kept."""
         _live.pop(self._key, None)
         for chain in self.chains:
-            try:
+            # Recovery aborts what is left; the first error is the one to report.
+            with suppress(Exception):
                 chain.fail_epoch()
-            except Exception:  # noqa: S110 - recovery aborts what is left; the first error is the one to report
-                pass
         for store in self._stores.values():
             store.rollback()
         self._close_stores()

@@ -2,7 +2,8 @@
 
 An operator lives for an attempt. Calls come from its chain, always from one thread:
 
-    open -> per epoch: process / process_watermark / fire_processing_timers ... -> [checkpoint: prepare_snapshot -> snapshot] -> end_epoch
+    open -> per epoch: process / process_watermark / fire_processing_timers ... -> [checkpoint: prepare_snapshot ->
+    snapshot] -> end_epoch
          -> finish (end of input only) -> close
 """
 

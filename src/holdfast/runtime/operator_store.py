@@ -6,7 +6,6 @@ import shutil
 import time
 from collections.abc import Sequence
 
-
 from holdfast.errors import StoreVersionError
 from holdfast.failpoints import failpoint
 from holdfast.runtime.epoch import RestoredJob
@@ -18,8 +17,8 @@ from holdfast.state.keygroups import KeyGroupRange
 from holdfast.state.keys import KeyCodec
 from holdfast.state.operator_state import DefaultOperatorStateBackend, decode_operator_state, encode_operator_state
 from holdfast.state.redistribution import assign_keyed, redistribute
-from holdfast.state.snapshot_io import SnapshotReader, SnapshotWriter
 from holdfast.state.restore import restore_into
+from holdfast.state.snapshot_io import SnapshotReader, SnapshotWriter
 from holdfast.state.snapshots import async_write, sync_prepare
 from holdfast.state.store import LocalStore, Stamp
 
@@ -39,8 +38,12 @@ class OperatorStore:
         self.restored = False
         self.restored_bytes = 0
 
-    def open(self, base: Stamp, restored: RestoredJob | None, reader: SnapshotReader | None, packed: bytes | None) -> None:
-        """Continue at ``base``: with ``packed`` operator state from the epoch before, else from what was restored, else empty."""
+    def open(
+        self, base: Stamp, restored: RestoredJob | None, reader: SnapshotReader | None, packed: bytes | None
+    ) -> None:
+        """Continue at ``base``: with ``packed`` operator state from the epoch before, else from what was restored,
+        else empty.
+        """
         record = restored.record(self._spec.operator_id) if restored is not None else None
         self.restored = restored is not None
         where = self._spec.describe(self._subtask)
@@ -49,7 +52,9 @@ class OperatorStore:
         if self._spec.keyed:
             self._open_keyed(base, record, reader, fresh=packed is None)
 
-    def _open_keyed(self, base: Stamp, record: OperatorRecord | None, reader: SnapshotReader | None, fresh: bool) -> None:
+    def _open_keyed(
+        self, base: Stamp, record: OperatorRecord | None, reader: SnapshotReader | None, fresh: bool
+    ) -> None:
         self._directory.mkdir(parents=True, exist_ok=True)
         store = self._store = self._plan.backend.open(self._directory)
         codec = KeyCodec.for_type(self._spec.key_type)
@@ -59,7 +64,8 @@ class OperatorStore:
         if store.stamp() is None or (fresh and store.stamp() != base):
             if not fresh:
                 raise StoreVersionError(
-                    f"{self._spec.describe(self._subtask)}: the local store of epoch {base.epoch} is not on this host. The job goes back to its last checkpoint."
+                    f"{self._spec.describe(self._subtask)}: the local store of epoch {base.epoch} is not on this "
+                    "host. The job goes back to its last checkpoint."
                 )
             failpoint("task.restoring", epoch=base.epoch, subtask=self._subtask)
             self.restored_bytes = self._load(store, snapshots, reader, base)
@@ -68,17 +74,22 @@ class OperatorStore:
         scope = KeyedScope(self._spec.name, codec, self._key_groups, self._spec.max_parallelism)
         self.keyed_state = KeyedStateBackend(store, scope, backend.name, backend.cache_limit)
 
-    def _load(self, store: LocalStore, snapshots: list[KeyedSnapshot], reader: SnapshotReader | None, base: Stamp) -> int:
+    def _load(
+        self, store: LocalStore, snapshots: list[KeyedSnapshot], reader: SnapshotReader | None, base: Stamp
+    ) -> int:
         if not snapshots or reader is None:
             store.load([], base)
             return 0
         return restore_into(store, snapshots, self._key_groups, reader, base)
 
-    def _restored_lists(self, record: OperatorRecord | None, reader: SnapshotReader | None) -> Sequence[ListStateSnapshot]:
+    def _restored_lists(
+        self, record: OperatorRecord | None, reader: SnapshotReader | None
+    ) -> Sequence[ListStateSnapshot]:
         if record is None or reader is None:
             return ()
         written = [
-            decode_operator_state(reader.read(s.operator_state)) if s.operator_state is not None else () for s in record.subtasks
+            decode_operator_state(reader.read(s.operator_state)) if s.operator_state is not None else ()
+            for s in record.subtasks
         ]
         return redistribute(written, self._spec.parallelism)[self._subtask]
 
@@ -86,7 +97,10 @@ class OperatorStore:
         """The next epoch, in a process that still has the live objects."""
         self.restored_bytes = 0
         if self.keyed_state is not None and not self.keyed_state.resume(base):
-            raise StoreVersionError(f"{self._spec.describe(self._subtask)}: the live state of this process is not that of epoch {base.epoch}.")
+            raise StoreVersionError(
+                f"{self._spec.describe(self._subtask)}: the live state of this process is not that of epoch "
+                f"{base.epoch}."
+            )
 
     def pack_operator_state(self) -> bytes:
         return encode_operator_state(self.operator_state.snapshot())

@@ -34,7 +34,9 @@ class KeyColumn:
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """Where the rows of a batch go. ``targets`` is None when all of them go to ``single``, or to everybody when that is None too."""
+    """Where the rows of a batch go. ``targets`` is None when all of them go to ``single``, or to everybody when that
+    is None too.
+    """
 
     targets: Targets | None = None
     single: int | None = None
@@ -160,7 +162,8 @@ class _ByColumns(BoundPartitioner):
         if single is not None and single.null_count:
             row = batch.values[int(np.flatnonzero(single.is_null().to_numpy(zero_copy_only=False))[0])]
             raise NullKeyError(
-                f"{self._where}: the key column '{self._columns[0]}' is null in row {row!r}. Filter such rows out or give them a key."
+                f"{self._where}: the key column '{self._columns[0]}' is null in row {row!r}. Filter such rows out or "
+                "give them a key."
             )
         # A composite key may have fields that are null: it is a key all the same.
         hashes = self._codec.hash_array(arrays if single is None else single)
@@ -212,7 +215,8 @@ class _BySelector(BoundPartitioner):
             ) from error
         if None in keys:
             raise NullKeyError(
-                f"{self._where}: the key of row {values[keys.index(None)]!r} is None. Filter such rows out or give them a key."
+                f"{self._where}: the key of row {values[keys.index(None)]!r} is None. Filter such rows out or give "
+                "them a key."
             )
         return keys
 
@@ -248,7 +252,9 @@ class KeyReader:
 
     def _from_columns(self, batch: pa.RecordBatch) -> list[Any]:
         columns = [batch.column(name) for name in self._columns]
-        keys: list[Any] = columns[0].to_pylist() if len(columns) == 1 else list(zip(*(c.to_pylist() for c in columns), strict=True))
+        keys: list[Any] = (
+            columns[0].to_pylist() if len(columns) == 1 else list(zip(*(c.to_pylist() for c in columns), strict=True))
+        )
         if len(columns) == 1 and (pa.types.is_integer(columns[0].type) or pa.types.is_string(columns[0].type)):
             return keys
         return [self._codec.normalise(key) for key in keys]

@@ -1,10 +1,12 @@
-"""The job as its tasks see it: operators, chains, edges and levels. Plain picklable values, made by ``holdfast.graph``."""
+"""The job as its tasks see it: operators, chains, edges and levels. Plain picklable values, made by
+``holdfast.graph``.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from holdfast.state.store import StateBackend
 from holdfast.types.typeinfo import TypeInformation

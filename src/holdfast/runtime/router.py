@@ -9,7 +9,16 @@ import pyarrow as pa
 
 from holdfast.errors import ProgramError
 from holdfast.runtime.batch import Batch
-from holdfast.runtime.envelope import CONTROL_EDGE, COORDINATOR_EDGE, Barrier, ChannelStatus, Envelope, Header, pack, with_barrier
+from holdfast.runtime.envelope import (
+    CONTROL_EDGE,
+    COORDINATOR_EDGE,
+    Barrier,
+    ChannelStatus,
+    Envelope,
+    Header,
+    pack,
+    with_barrier,
+)
 from holdfast.runtime.partitioners import KEY_COLUMN, KEY_COLUMN_TYPES, KeyColumn, KeyGroupHash, KeyReader
 from holdfast.runtime.plan import EdgeSpec, TaskOptions
 from holdfast.types.arrow import row_reader, row_writer, schema_of
@@ -60,7 +69,12 @@ class Outbox:
                 held = self._held[slot]
             assert held is not None
             counted = Barrier(
-                barrier.attempt, barrier.epoch, barrier.checkpoint_id, barrier.checkpoint_type, barrier.nonce, self._sequence[slot]
+                barrier.attempt,
+                barrier.epoch,
+                barrier.checkpoint_id,
+                barrier.checkpoint_type,
+                barrier.nonce,
+                self._sequence[slot],
             )
             held.payload = with_barrier(bytes(memoryview(held.payload)), counted)
             self._ready.append(held)
@@ -215,7 +229,9 @@ class EdgeReader:
         if schema is None:
             schema = schema_of(self._edge.type_info)
             if self._edge.event_time:
-                schema = schema.append(pa.field(TIMESTAMP_COLUMN, pa.int64())).append(pa.field(WATERMARK_COLUMN, pa.int64()))
+                schema = schema.append(pa.field(TIMESTAMP_COLUMN, pa.int64())).append(
+                    pa.field(WATERMARK_COLUMN, pa.int64())
+                )
             if key_form in KEY_COLUMN_TYPES:
                 schema = schema.append(pa.field(KEY_COLUMN, KEY_COLUMN_TYPES[key_form]))
             self._schemas[key_form] = schema

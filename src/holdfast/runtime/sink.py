@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from enum import Enum
+from enum import StrEnum
 from typing import Any
 
 import msgspec
@@ -13,7 +13,9 @@ from holdfast.runtime.batch import Batch
 
 
 class TransactionName(msgspec.Struct, frozen=True, order=True):
-    """Who wrote a transaction. Unique per execution: a task that runs twice writes two, and only one is ever committed."""
+    """Who wrote a transaction. Unique per execution: a task that runs twice writes two, and only one is ever
+    committed.
+    """
 
     job_id: str
     operator_id: str
@@ -23,7 +25,7 @@ class TransactionName(msgspec.Struct, frozen=True, order=True):
     nonce: str
 
 
-class PublishOn(str, Enum):
+class PublishOn(StrEnum):
     """When the coordinator commits what an epoch pre-committed."""
 
     CHECKPOINT = "CHECKPOINT"
@@ -33,9 +35,10 @@ class PublishOn(str, Enum):
 class TwoPhaseCommitSink(ABC):
     """Writes rows in transactions, one per (subtask, epoch). Picklable; used in tasks and on the driver.
 
-    In a task, each epoch: ``begin`` at the first row, ``write`` per batch, ``pre_commit`` at the epoch's end; ``discard`` instead when the
-    task fails in order. On the driver: ``commit`` after the checkpoint that holds the handle completed, ``recover_and_commit`` for the
-    handles of a restored checkpoint, ``open_transactions`` and ``abort`` for what is in no completed checkpoint.
+    In a task, each epoch: ``begin`` at the first row, ``write`` per batch, ``pre_commit`` at the epoch's end;
+    ``discard`` instead when the task fails in order. On the driver: ``commit`` after the checkpoint that holds the
+    handle completed, ``recover_and_commit`` for the handles of a restored checkpoint, ``open_transactions`` and
+    ``abort`` for what is in no completed checkpoint.
     """
 
     #: CHECKPOINT unless rows may be seen before their checkpoint (print).
@@ -56,7 +59,9 @@ class TwoPhaseCommitSink(ABC):
 
     @abstractmethod
     def pre_commit(self, transaction: Any) -> bytes | None:
-        """Make it durable and give a handle that is enough to commit from any process; None when there is nothing to commit."""
+        """Make it durable and give a handle that is enough to commit from any process; None when there is nothing to
+        commit.
+        """
 
     @abstractmethod
     def discard(self, transaction: Any) -> None:

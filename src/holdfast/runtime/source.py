@@ -37,8 +37,8 @@ class ReadLimit:
 class SourceReader(ABC):
     """One subtask of a source. Lives for an attempt: it is made once, then read once per epoch.
 
-    Between epochs it is pickled with the subtask's other fields, so open files and connections belong in attributes that
-    ``__getstate__`` leaves out.
+    Between epochs it is pickled with the subtask's other fields, so open files and connections belong in attributes
+    that ``__getstate__`` leaves out.
     """
 
     #: True once nothing more will ever come. Checked after ``read``.
@@ -50,7 +50,9 @@ class SourceReader(ABC):
 
     @abstractmethod
     def positions(self) -> list[Any]:
-        """The elements of the source's union list state: picklable, msgspec-encodable (dict, list, tuple, str, int, bytes)."""
+        """The elements of the source's union list state: picklable, msgspec-encodable (dict, list, tuple, str, int,
+        bytes).
+        """
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
         """The positions of this checkpoint are durable: upstream may be told. Best effort."""

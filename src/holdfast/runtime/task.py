@@ -1,7 +1,9 @@
-"""One Spark task of one epoch: partition ``slot`` of a level. Pure Python; the Spark side hands it envelopes and takes envelopes.
+"""One Spark task of one epoch: partition ``slot`` of a level. Pure Python; the Spark side hands it envelopes and takes
+envelopes.
 
-The order below is what exactly-once rests on: outputs and barriers are handed out first, then snapshots are written, then the local stores commit
-under the execution's nonce, and only then is the acknowledgement sent. A process that dies anywhere leaves the stamp of the epoch before.
+The order below is what exactly-once rests on: outputs and barriers are handed out first, then snapshots are written,
+then the local stores commit under the execution's nonce, and only then is the acknowledgement sent. A process that
+dies anywhere leaves the stamp of the epoch before.
 """
 
 from __future__ import annotations
@@ -31,8 +33,8 @@ _ack_encoder = msgspec.msgpack.Encoder()
 class TaskRun:
     """One execution. ``run`` drives it from the first envelope to the last; whoever drives it must exhaust it.
 
-    ``start``, ``receive``, ``end_input``, ``close_outputs`` and ``commit`` are its steps in their order, for a driver that hands envelopes in one by one.
-    After an error in any of them comes ``abandon``.
+    ``start``, ``receive``, ``end_input``, ``close_outputs`` and ``commit`` are its steps in their order, for a driver
+    that hands envelopes in one by one. After an error in any of them comes ``abandon``.
     """
 
     def __init__(
@@ -66,7 +68,9 @@ class TaskRun:
         return self._task.chains
 
     def run(self, incoming: Iterator[Envelope], senders: list[int]) -> Iterator[Envelope]:
-        """Everything this subtask sends in this epoch. ``senders`` are the tasks of the level before (none for level 0)."""
+        """Everything this subtask sends in this epoch. ``senders`` are the tasks of the level before (none for level
+        0).
+        """
         try:
             self.start(senders)
             if self._level == 0:
@@ -99,7 +103,8 @@ class TaskRun:
         self._by_edge = {edge: chain for chain in self.chains for edge in chain.spec.inputs}
         self.fire_timers()
 
-    # -- input -----------------------------------------------------------------------------------------------------------------
+    # -- input -------------------------------------------------------------------------------------------------------
+    # ----------
 
     def receive(self, envelope: Envelope) -> None:
         """Process one message of the level before, or pass it on."""
@@ -144,7 +149,8 @@ class TaskRun:
         envelope.slot = self._slot
         self._outbox.pass_on(envelope)
 
-    # -- output ----------------------------------------------------------------------------------------------------------------
+    # -- output
+    # ----------------------------------------------------------------------------------------------------------------
 
     def close_outputs(self) -> None:
         """Last rows and pre-commits of sinks. What is sent from now on is the acknowledgement and the barriers."""

@@ -36,11 +36,15 @@ class ForbiddenTimerService:
         self._refuse()
 
     def _refuse(self) -> None:
-        raise StateAccessError(f"{self._operator.where}: timers exist on keyed streams only. Put key_by(...) before the function.")
+        raise StateAccessError(
+            f"{self._operator.where}: timers exist on keyed streams only. Put key_by(...) before the function."
+        )
 
 
 class TimerService(ForbiddenTimerService):
-    """Timers of the current key. A timer is one (timestamp, key) per domain: registering it twice is registering it once."""
+    """Timers of the current key. A timer is one (timestamp, key) per domain: registering it twice is registering it
+    once.
+    """
 
     def __init__(self, operator: Operator, event: TimerQueue, processing: TimerQueue) -> None:
         super().__init__(operator)

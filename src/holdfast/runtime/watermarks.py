@@ -16,14 +16,17 @@ from holdfast.types.typeinfo import Types
 class TimestampsAndWatermarksOperator(Operator):
     """Assigns timestamps with the user's strategy and follows them with the watermark ``max - bound - 1``.
 
-    The watermark in force before each row is computed row by row, so that whether a row is late does not depend on how rows were cut into
-    batches and epochs. The generator's maximum is operator state: a restored job does not go back in time.
+    The watermark in force before each row is computed row by row, so that whether a row is late does not depend on
+    how rows were cut into batches and epochs. The generator's maximum is operator state: a restored job does not go
+    back in time.
     """
 
     def bind_state(self) -> None:
         self._highest = MIN_WATERMARK
         self._quiet_since = self.environment.clock()
-        self._state = self.environment.operator_state.get_union_list_state(ListStateDescriptor("_watermark", Types.LONG()))
+        self._state = self.environment.operator_state.get_union_list_state(
+            ListStateDescriptor("_watermark", Types.LONG())
+        )
         restored = list(self._state.get())
         if restored:
             # Which rows come to which subtask may have changed: only the lowest promise holds for all of them.
@@ -71,7 +74,10 @@ class TimestampsAndWatermarksOperator(Operator):
         if assigner is None:
             if batch.timestamps is None:
                 raise self.failure(
-                    ValueError("the watermark strategy has no timestamp assigner and the rows have no timestamps; add with_timestamp_assigner(...)"),
+                    ValueError(
+                        "the watermark strategy has no timestamp assigner and the rows have no timestamps; add "
+                        "with_timestamp_assigner(...)"
+                    ),
                     batch.values[0],
                 )
             return batch.timestamps
@@ -111,7 +117,8 @@ class ChannelWatermarks:
         active = [s.watermark for s in self._channels.values() if not s.idle and not s.ended]
         if active:
             return min(active)
-        # With nobody active the best promise holds: an idle stream does not move time, an ended one moved it to the end.
+        # With nobody active the best promise holds: an idle stream does not move time, an ended one moved it to the
+        # end.
         return max((s.watermark for s in self._channels.values()), default=MIN_WATERMARK)
 
     def cap(self, edge: int, channel: int, watermarks: list[int]) -> list[int]:

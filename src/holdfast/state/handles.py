@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from enum import Enum
+from enum import StrEnum
 from typing import Any
 
 import msgspec
 
 
-class DistributionMode(str, Enum):
+class DistributionMode(StrEnum):
     """How a list of operator state spreads over subtasks at a restore."""
 
     SPLIT_DISTRIBUTE = "SPLIT_DISTRIBUTE"
@@ -16,7 +16,7 @@ class DistributionMode(str, Enum):
     BROADCAST = "BROADCAST"
 
 
-class SnapshotKind(str, Enum):
+class SnapshotKind(StrEnum):
     """FULL stands alone; DELTA is applied on top of the files before it."""
 
     FULL = "FULL"
@@ -122,8 +122,8 @@ class CheckpointMetadata(msgspec.Struct, frozen=True):
 class CheckpointRequest(msgspec.Struct, frozen=True):
     """What the barrier of a checkpoint asks of every subtask.
 
-    ``base_epoch`` is the epoch of the newest checkpoint that was completed when this one was triggered: a delta holds what changed
-    after it. None, or an (operator, subtask) listed in ``full``, asks for a full image.
+    ``base_epoch`` is the epoch of the newest checkpoint that was completed when this one was triggered: a delta holds
+    what changed after it. None, or an (operator, subtask) listed in ``full``, asks for a full image.
     """
 
     checkpoint_id: int

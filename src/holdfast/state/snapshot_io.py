@@ -12,7 +12,8 @@ class SnapshotWriter(ABC):
 
     @abstractmethod
     def write(self, name: str, data: bytes, shared: bool = False) -> FileHandle:
-        """Store durably and give the handle. ``name`` is unique for operator, subtask and execution; ``shared`` files may be used by later checkpoints.
+        """Store durably and give the handle. ``name`` is unique for operator, subtask and execution; ``shared`` files
+        may be used by later checkpoints.
 
         Few bytes come back inline. Too many for the storage raise CheckpointError.
         """
@@ -27,4 +28,6 @@ class SnapshotReader(ABC):
 
     @abstractmethod
     def read_range(self, handle: FileHandle, offset: int, length: int) -> bytes:
-        """A part of the file, not verified: the caller checks its own block checksum. A short read is a CorruptFileError."""
+        """A part of the file, not verified: the caller checks its own block checksum. A short read is a
+        CorruptFileError.
+        """

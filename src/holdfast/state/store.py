@@ -92,7 +92,9 @@ class LocalStore(ABC):
 
     @abstractmethod
     def changes_since(self, epoch: int) -> ChangedKeys | None:
-        """What epochs later than ``epoch`` changed, the running one included; None when marks do not reach back so far."""
+        """What epochs later than ``epoch`` changed, the running one included; None when marks do not reach back so
+        far.
+        """
 
     @abstractmethod
     def forget_changes(self, epoch: int) -> None:
@@ -105,8 +107,8 @@ class LocalStore(ABC):
 class StateBackend(ABC):
     """A kind of store, found by name through the entry point group ``holdfast.state_backends``.
 
-    An entry point names a callable that takes the backend's options (a mapping of configuration keys) and gives one of these.
-    Instances are picklable: they travel to the executors.
+    An entry point names a callable that takes the backend's options (a mapping of configuration keys) and gives one
+    of these. Instances are picklable: they travel to the executors.
     """
 
     name: str

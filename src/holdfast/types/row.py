@@ -16,6 +16,9 @@ class RowKind(Enum):
     DELETE = 3
 
 
+_get_item = list.__getitem__
+
+
 class Row(list[Any]):
     """A row with values by position (``row[0]``) and, if it has names, by name (``row["a"]``, ``row.a``).
 
@@ -81,7 +84,13 @@ class Row(list[Any]):
         return _restore(tuple(self), args, self.get_row_kind())
 
     def __getitem__(self, item: Any) -> Any:
-        return list.__getitem__(self, self._position(item) if isinstance(item, str) else item)
+        # Positions are the usual case, and called per row: names are looked for only when the list refuses them.
+        try:
+            return _get_item(self, item)
+        except TypeError:
+            if not isinstance(item, str):
+                raise
+            return _get_item(self, self._position(item))
 
     def __setitem__(self, item: Any, value: Any) -> None:
         list.__setitem__(self, self._position(item) if isinstance(item, str) else item, value)

@@ -1,0 +1,101 @@
+"""Jobs on a cluster of two executors, each with local disk of its own, whose processes are killed."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.integration.audited_job import audit, published
+from tests.integration.cluster_program import MINUTE, pairs
+from tests.integration.programs import averages
+from tests.kit.cluster import StandaloneCluster
+from tests.kit.driver import DriverProgram
+from tests.kit.faults import FaultPlan
+from tests.kit.processes import wait_until
+
+pytestmark = pytest.mark.slow
+
+PROGRAM = Path(__file__).with_name("cluster_program.py")
+TIMEOUT = 300.0
+
+Jobs = dict[str, dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[StandaloneCluster]:
+    with StandaloneCluster(workers=2) as running:
+        yield running
+
+
+def program(cluster: StandaloneCluster, directory: Path, jobs: Jobs, faults: FaultPlan | None = None) -> DriverProgram:
+    """A driver program that runs ``jobs`` in an application of its own."""
+    shared = {**cluster.settings, **(faults.spark_settings if faults is not None else {})}
+    given = {name: {**job, "settings": {**shared, **job.get("settings", {})}} for name, job in jobs.items()}
+    log = directory / f"driver-{len(list(directory.glob('driver-*')))}.log"
+    return DriverProgram(PROGRAM, [str(directory), json.dumps(given)], log, faults.environment if faults is not None else {})
+
+
+def courses(driver: DriverProgram) -> dict[str, dict[str, Any]]:
+    """What each finished job told of its course."""
+    told = [json.loads(line.removeprefix("HISTORY ")) for line in driver.output.splitlines() if line.startswith("HISTORY ")]
+    return {course["name"]: course for course in told}
+
+
+def finished(driver: DriverProgram) -> dict[str, dict[str, Any]]:
+    assert driver.wait(TIMEOUT) == 0, driver.output
+    return courses(driver)
+
+
+def wait_for_rows(driver: DriverProgram, directory: Path, count: int) -> None:
+    """Until the audited job has published so many rows."""
+
+    def look() -> bool | None:
+        return len(published(directory / "first")) >= count or None
+
+    wait_until(look, TIMEOUT, f"{count} published rows", interval=0.1)
+
+
+def test_keyed_state_and_timers_give_the_right_results_and_no_slot_moves(
+    cluster: StandaloneCluster, tmp_path: Path
+) -> None:
+    jobs: Jobs = {}
+    for backend in ("heap", "lmdb"):
+        settings = {"state.backend": backend, "holdfast.epoch.max-rows": "60"}
+        jobs[f"average-{backend}"] = {"job": "average", "settings": settings, "rows": 330, "keys": 7}
+        jobs[f"timers-{backend}"] = {"job": "timers", "settings": settings, "minutes": 20, "keys": 6}
+    with program(cluster, tmp_path, jobs) as driver:
+        told = finished(driver)
+    assert told.keys() == jobs.keys()
+    for name, course in told.items():
+        rows = sorted(published(tmp_path / name / "out"))
+        if name.startswith("average"):
+            assert rows == averages(pairs(330, 7)), name
+        else:
+            # Each timer sees the rows of its key up to its minute.
+            timers = [(key, minute + 1, (minute + 1) * MINUTE) for minute in range(20) for key in range(6)]
+            assert rows == sorted(timers), name
+        assert course["restarts"] == 0
+        places = {tuple(executors) for _, _, executors in course["placement"]}
+        assert len(places) == 1, f"{name}: slots moved: {places}"
+        assert all(len(set(place)) == 2 for place in places), f"{name}: an executor is idle: {places}"
+    assert all(len(told[f"average-{backend}"]["placement"]) >= 10 for backend in ("heap", "lmdb"))
+
+
+def test_a_lost_executor_is_replaced_and_slots_are_spread_again(cluster: StandaloneCluster, tmp_path: Path) -> None:
+    jobs: Jobs = {"audited": {"job": "audited", "rows": 3_000, "keys": 20, "largest": 120}}
+    with program(cluster, tmp_path, jobs) as driver:
+        wait_for_rows(driver, tmp_path / "audited", 200)
+        cluster.kill_executor(0)
+        course = finished(driver)["audited"]
+    audit(tmp_path / "audited", 3_000, 20)
+    print(driver.output)
+    assert course["restarts"] >= 1
+    first, last = course["placement"][0][2], course["placement"][-1][2]
+    assert len(set(first)) == 2
+    assert sorted(Counter(last).values()) == [len(last) // 2] * 2, f"slots are not spread again: {last}"
+    assert len(set(first) & set(last)) == 1, "one executor lives on, the other was replaced"
