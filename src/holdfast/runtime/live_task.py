@@ -188,8 +188,10 @@ class LiveTask:
 
     def _warn_once(self, operator: Operator, left_behind: tuple[str, ...]) -> None:
         for name in left_behind:
+            warning = (
                 f"{operator.where}: the field '{name}' cannot be pickled, so it does not travel between worker "
                 "processes; open() runs again where it is missing."
+            )
             if warning not in self._warned:
                 self._warned.add(warning)
                 self._warnings.append(warning)
