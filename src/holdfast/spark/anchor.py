@@ -80,14 +80,14 @@ class Anchor:
     """
 
     def __init__(self, session: SparkSession, slots: int, pause: float = 0.0) -> None:
-        self._session = session
+        self.session = session
         self.slots = slots
         self.values = slot_values(slots)
         self.table: DataFrame = self._cache()
         self.placement = self._materialise(pause)
 
     def _cache(self) -> DataFrame:
-        rows = self._session.createDataFrame([(value,) for value in self.values], "slot int")
+        rows = self.session.createDataFrame([(value,) for value in self.values], "slot int")
         return rows.repartition(self.slots, "slot").persist()
 
     def _materialise(self, pause: float) -> list[str]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 import time
+import uuid
 from dataclasses import dataclass
+from enum import Enum
 
 from pyspark.sql import SparkSession
 
@@ -43,8 +45,20 @@ class AttemptContext:
     packed_plan: bytes
 
 
+class Outcome(Enum):
+    """How an attempt ended that did not fail."""
+
+    FINISHED = "FINISHED"
+    #: Right behind a checkpoint, so that the next attempt goes on from there with its slots spread over all executors.
+    SPREAD_AGAIN = "SPREAD_AGAIN"
+
+
 class Attempt:
-    """``run`` returns when the job has finished, and raises when the attempt failed."""
+    """``run`` returns when the attempt ended in order, and raises when it failed.
+
+    Its tasks rebuild state from ``point``, and from nothing else: whoever restores takes its share of what all subtasks
+    wrote, which must be the same for all. When state has to move later, a new attempt begins.
+    """
 
     def __init__(self, context: AttemptContext, number: int, point: RestorePoint | None) -> None:
         self._context = context
@@ -52,6 +66,7 @@ class Attempt:
         self._number = number
         self._epoch = point.metadata.epoch if point is not None else 0
         self._restore_epoch = self._epoch
+        self._restore_nonce = uuid.uuid4().hex[:16]
         self._point = point
         self._durable_epoch = self._epoch if point is not None else -1
         self._accepted: tuple[tuple[str, ...], ...] = ()
@@ -63,10 +78,11 @@ class Attempt:
         self._spread_over = executors_of(context.session)
         self._placement: tuple[str, ...] = ()
         self._anchor = build_anchor(context.session, self._job.plan.slots)
-        self._runner = EpochRunner(context.session, self._job.plan, context.packed_plan, number, self._anchor)
-        self._runner.set_restored(point.restored_job() if point is not None else None)
+        restored = point.restored_job() if point is not None else None
+        identity = (self._job.facts.job_id, number, self._restore_nonce)
+        self._runner = EpochRunner(self._anchor, self._job.plan, context.packed_plan, identity, restored)
 
-    def run(self) -> None:
+    def run(self) -> Outcome:
         coordinator = self._context.checkpoints.coordinator
         coordinator.start_attempt(self._number, self._point.completed if self._point is not None else None)
         try:
@@ -74,9 +90,11 @@ class Attempt:
                 self._context.control.check()
                 self._wait()
                 self._context.control.check()
-                self._rebalance()
+                if self._should_spread_again():
+                    return Outcome.SPREAD_AGAIN
                 self._run_epoch(coordinator.trigger_if_due(self._epoch + 1, wall_clock()))
             self._finish()
+            return Outcome.FINISHED
         finally:
             self._runner.close()
             self._anchor.release()
@@ -119,6 +137,7 @@ class Attempt:
             epoch=self._epoch + 1,
             accepted=self._accepted,
             restore_epoch=self._restore_epoch,
+            restore_nonce=self._restore_nonce,
             restored=self._point is not None,
             rows_per_subtask=max(1, settings.max_rows // self._job.plan.slots),
             max_millis=settings.max_time_ms,
@@ -174,15 +193,9 @@ class Attempt:
         completed = coordinator.complete(number)
         if completed is None:
             return
-        self._adopt(completed)
+        self._durable_epoch = completed.metadata.epoch
         self._publish(completed)
         self._ended_durably = self._ended
-
-    def _adopt(self, completed: CompletedCheckpoint) -> None:
-        """From now on state may be rebuilt from this checkpoint."""
-        self._point = self._context.checkpoints.point_of(completed)
-        self._restore_epoch = self._durable_epoch = completed.metadata.epoch
-        self._runner.set_restored(self._point.restored_job())
 
     def _publish(self, completed: CompletedCheckpoint) -> None:
         if not self._context.transactions.has_waiting():
@@ -205,23 +218,17 @@ class Attempt:
         due += [t for t in (self._next_timer, checkpoint_due) if t is not None]
         self._context.control.sleep((min(due) - now) / 1000)
 
-    def _rebalance(self) -> None:
-        """Spread slots again after an executor was lost and replaced.
-
-        Only right behind a checkpoint, so that state can follow.
-        """
-        if self._restore_epoch != self._epoch or not self._accepted:
-            return
-        session, slots = self._context.session, self._job.plan.slots
-        executors = executors_of(session)
-        # Executors over which spreading was tried once are not tried again: each try moves state.
+    def _should_spread_again(self) -> bool:
+        """An executor came, for one that was lost or beside the others, and the checkpoint just taken lets state move."""
+        if self._durable_epoch != self._epoch or not self._accepted:
+            return False
+        slots, executors = self._job.plan.slots, executors_of(self._context.session)
+        # Executors over which spreading was tried once are not tried again: each try restores state.
         if executors == self._spread_over or spread_evenly(self._placement[-slots:], len(executors)):
-            return
+            return False
         used = len(set(self._placement[-slots:]))
-        logger.info("Slots use %d of %d executors: spreading them again", used, len(executors))
-        self._anchor.release()
-        self._anchor = self._runner.anchor = build_anchor(session, slots)
-        self._spread_over = executors
+        logger.info("Slots use %d of %d executors: a new attempt spreads them again", used, len(executors))
+        return True
 
     # -- the end ---------------------------------------------------------------------------------------------------------------
 

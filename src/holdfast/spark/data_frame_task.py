@@ -18,12 +18,12 @@ from holdfast.runtime.plan import JobPlan
 from holdfast.runtime.router import Outbox, Router
 from holdfast.spark.failures import reporting_failures
 from holdfast.spark.job import DataFrameInput
-from holdfast.spark.level_task import ArrowFunction, envelope_batches, plan_of
+from holdfast.spark.level_task import ArrowFunction, AttemptIdentity, envelope_batches, plan_of
 from holdfast.types.arrow import row_reader, schema_of
 
 
 def data_frame_function(
-    plan: Broadcast[bytes], identity: tuple[str, int], spec: EpochSpec, source: DataFrameInput, first_partition: int, values: list[int]
+    plan: Broadcast[bytes], identity: AttemptIdentity, spec: EpochSpec, source: DataFrameInput, first_partition: int, values: list[int]
 ) -> ArrowFunction:
     """``first_partition`` is where the DataFrame's partitions begin in the union that makes up level 0."""
     group, operator_id, name, edge_ids = source.group, source.operator_id, source.name, source.edge_ids

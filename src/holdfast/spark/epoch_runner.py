@@ -9,7 +9,7 @@ from contextlib import suppress
 import msgspec
 from py4j.protocol import Py4JError
 from pyspark.core.broadcast import Broadcast
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
 from holdfast.errors import EpochError
 from holdfast.runtime.envelope import EXCHANGE_DDL, GROUP_SIZE
@@ -19,7 +19,7 @@ from holdfast.runtime.task import read_acknowledgement
 from holdfast.spark.anchor import Anchor
 from holdfast.spark.data_frame_task import data_frame_function
 from holdfast.spark.job import DataFrameInput
-from holdfast.spark.level_task import ArrowFunction, level_function
+from holdfast.spark.level_task import ArrowFunction, AttemptIdentity, level_function
 
 logger = logging.getLogger(__name__)
 
@@ -27,30 +27,26 @@ logger = logging.getLogger(__name__)
 class EpochRunner:
     """Runs the epochs of one attempt. Functions travel once, in a broadcast; each epoch ships only its small spec."""
 
-    def __init__(self, session: SparkSession, plan: JobPlan, packed_plan: bytes, attempt: int, anchor: Anchor) -> None:
-        self._session = session
+    def __init__(
+        self, anchor: Anchor, plan: JobPlan, packed_plan: bytes, identity: AttemptIdentity, restored: RestoredJob | None
+    ) -> None:
+        broadcast = anchor.session.sparkContext.broadcast
+        self._anchor = anchor
         self._plan = plan
-        self._identity = (plan.job_id, attempt)
-        self._packed_plan: Broadcast[bytes] = session.sparkContext.broadcast(packed_plan)
-        self._restored: Broadcast[bytes] | None = None
+        self._identity = identity
+        self._packed_plan: Broadcast[bytes] = broadcast(packed_plan)
+        self._restored = None if restored is None else broadcast(msgspec.msgpack.encode(restored))
         self._checked = False
-        self.anchor = anchor
-
-    def set_restored(self, restored: RestoredJob | None) -> None:
-        """The checkpoint that a task may rebuild its state from."""
-        if self._restored is not None:
-            self._restored.unpersist(blocking=False)
-        self._restored = None if restored is None else self._session.sparkContext.broadcast(msgspec.msgpack.encode(restored))
 
     def run(self, spec: EpochSpec, data_frames: tuple[DataFrameInput, ...]) -> tuple[list[Acknowledgement], Mapping[int, int]]:
         """All acknowledgements of the epoch, and the partitions of each DataFrame that it read."""
-        rows = self.anchor.table.mapInArrow(self._function(0, spec, []), EXCHANGE_DDL)
+        rows = self._anchor.table.mapInArrow(self._function(0, spec, []), EXCHANGE_DDL)
         senders = list(range(self._plan.slots))
         partitions: dict[int, int] = {}
         for source in data_frames:
             count = source.data_frame._jdf.queryExecution().toRdd().getNumPartitions()
             first = self._plan.slots + sum(partitions.values())
-            function = data_frame_function(self._packed_plan, self._identity, spec, source, first, self.anchor.values)
+            function = data_frame_function(self._packed_plan, self._identity, spec, source, first, self._anchor.values)
             rows = rows.union(source.data_frame.mapInArrow(function, EXCHANGE_DDL))
             senders += [source.group * GROUP_SIZE + index for index in range(count)]
             partitions[source.group] = count
@@ -66,11 +62,11 @@ class EpochRunner:
     def _exchange(self, rows: DataFrame) -> DataFrame:
         """Move envelopes to their slots, each slot to the executor that caches its anchor row, in one order."""
         slots = self._plan.slots
-        moved = rows.repartition(slots, "slot").join(self.anchor.table.hint("shuffle_hash"), "slot")
+        moved = rows.repartition(slots, "slot").join(self._anchor.table.hint("shuffle_hash"), "slot")
         return moved.sortWithinPartitions("edge", "channel", "number")
 
     def _function(self, level: int, spec: EpochSpec, senders: list[int]) -> ArrowFunction:
-        return level_function(self._packed_plan, self._restored, self._identity, level, spec, senders, self.anchor.values)
+        return level_function(self._packed_plan, self._restored, self._identity, level, spec, senders, self._anchor.values)
 
     def _check_plan(self, rows: DataFrame) -> None:
         """The first plan must have one exchange per level, each with as many partitions as slots, and none on the anchor."""

@@ -10,10 +10,17 @@ import cloudpickle
 from pyspark.sql import SparkSession
 
 from holdfast.checkpoint.restart import RestartStrategy, strategy_for
-from holdfast.errors import HoldfastError, JobExecutionError, ProgramError, RestoreError, StateMigrationError, StoreVersionError
+from holdfast.errors import (
+    HoldfastError,
+    JobExecutionError,
+    ProgramError,
+    RestoreError,
+    StateMigrationError,
+    StoreVersionError,
+)
 from holdfast.runtime.environment import wall_clock
 from holdfast.spark.anchor import first_executors, wait_for_executors
-from holdfast.spark.attempt import Attempt, AttemptContext
+from holdfast.spark.attempt import Attempt, AttemptContext, Outcome
 from holdfast.spark.checkpoints import JobCheckpoints, RestorePoint
 from holdfast.spark.control import JobCancelled, JobControl
 from holdfast.spark.failures import failure_of
@@ -66,8 +73,8 @@ class JobMaster:
         )
         while True:
             try:
-                self._run_attempt(context)
-                return JobStatus.FINISHED
+                if self._run_attempt(context) is Outcome.FINISHED:
+                    return JobStatus.FINISHED
             except JobCancelled:
                 self._set_status(JobStatus.CANCELLING)
                 transactions.recover((), ())
@@ -78,7 +85,7 @@ class JobMaster:
                     self._suspend(failure)
                 self._after_failure(failure, strategy)
 
-    def _run_attempt(self, context: AttemptContext) -> None:
+    def _run_attempt(self, context: AttemptContext) -> Outcome:
         self.control.check()
         number = self.checkpoints.next_attempt()
         self.history.attempt = number
@@ -90,7 +97,7 @@ class JobMaster:
         self._recover_transactions(context, point)
         self._await_executors(context.session)
         self._set_status(JobStatus.RUNNING)
-        Attempt(context, number, point).run()
+        return Attempt(context, number, point).run()
 
     def _await_executors(self, session: SparkSession) -> None:
         """As many as the attempt before had: Spark replaces those that are lost, and slots are spread over all."""
