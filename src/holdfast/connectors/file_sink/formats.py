@@ -33,7 +33,7 @@ class RowFileWriter(ABC):
     @abstractmethod
     def write(self, batch: Batch) -> None: ...
 
-    def finish(self) -> None:  # noqa: B027
+    def finish(self) -> None:
         """Write what is buffered, and the end of the format."""
 
 
@@ -42,7 +42,7 @@ class SinkFormat(ABC):
 
     extension: str
 
-    def check(self, type_info: TypeInformation) -> None:  # noqa: B027
+    def check(self, type_info: TypeInformation) -> None:
         """ProgramError, on the driver, for a type that cannot be written."""
 
     @abstractmethod

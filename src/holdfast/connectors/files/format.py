@@ -37,7 +37,7 @@ class FileCursor(ABC):
         """The next rows, at least one and at most ``rows``, in the columns of the format's type; None at the end of
         the file."""
 
-    def close(self) -> None:  # noqa: B027
+    def close(self) -> None:
         """Free what is open."""
 
 
