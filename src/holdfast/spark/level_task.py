@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -24,13 +25,19 @@ ArrowFunction = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 #: Rows handed to Spark at once: a few large ones.
 _BATCH_BYTES = 8 << 20
 
-_plans: dict[tuple[str, int], JobPlan] = {}
+#: The garbage collector's generations in a worker, in allocations and collections.
+_COLLECTOR_THRESHOLDS = (100_000, 50, 100)
+
+#: Job id, number of the attempt, and a mark of the driver's own: attempts of two drivers may share the other two.
+AttemptIdentity = tuple[str, int, str]
+
+_plans: dict[AttemptIdentity, JobPlan] = {}
 
 
 def level_function(
     plan: Broadcast[bytes],
     restored: Broadcast[bytes] | None,
-    identity: tuple[str, int],
+    identity: AttemptIdentity,
     level: int,
     spec: EpochSpec,
     senders: list[int],
@@ -42,6 +49,8 @@ def level_function(
         context = TaskContext.get()
         assert context is not None
         slot = context.partitionId()
+        # Rows are many small objects without cycles: the collector would look at them again and again for nothing.
+        gc.set_threshold(*_COLLECTOR_THRESHOLDS)
         with reporting_failures():
             job = plan_of(plan, identity)
             task = TaskRun(job, level, slot, spec, lambda: _restored(restored))
@@ -52,7 +61,7 @@ def level_function(
     return run_level
 
 
-def plan_of(plan: Broadcast[bytes], identity: tuple[str, int]) -> JobPlan:
+def plan_of(plan: Broadcast[bytes], identity: AttemptIdentity) -> JobPlan:
     """The job's plan, unpickled once per worker process and attempt."""
     known = _plans.get(identity)
     if known is None:
