@@ -98,7 +98,7 @@ def run(directory: Path, settings: dict[str, str], rows: int, keys: int, largest
         {
             "holdfast.job-id": "audited",
             "execution.checkpointing.dir": str(directory / "checkpoints"),
-            "execution.checkpointing.interval": "300 ms",
+            "execution.checkpointing.interval": "1200 ms",
             "execution.checkpointing.num-retained": "2",
             "execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION",
             "restart-strategy.type": "fixed-delay",
@@ -157,5 +157,8 @@ if __name__ == "__main__":
     logging.basicConfig(level=logging.INFO)
     logging.getLogger("py4j").setLevel(logging.ERROR)
     where, given = Path(sys.argv[1]), json.loads(sys.argv[2])
-    history = run(where, given["settings"], given["rows"], given["keys"])
-    print(f"FINISHED restarts={history.restarts} epochs={len(history.epochs)}", flush=True)
+    directories = [where / f"job-{number}" for number in range(given["jobs"])] if "jobs" in given else [where]
+    restarts = 0
+    for directory in directories:
+        restarts += run(directory, given["settings"], given["rows"], given["keys"]).restarts
+    print(f"FINISHED restarts={restarts}", flush=True)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import logging
 import threading
+import uuid
 from collections.abc import Callable
 from typing import Any
 
 import cloudpickle
+import xxhash
 
 from holdfast.checkpoint.completed_store import FileCompletedCheckpointStore
 from holdfast.checkpoint.job import JobFacts, JobOperator
@@ -93,6 +95,7 @@ def _job(graph: JobGraph) -> Job:
         envelope_bytes=settings.epoch.envelope_bytes,
         max_row_bytes=settings.epoch.max_row_bytes,
         local_dir=settings.backend.local_dir,
+        store_name=_store_name(graph),
     )
     planned = plan_job(graph, load_backend(settings.backend.name, settings.backend.options), options)
     sinks: dict[str, Any] = {o.operator_id: cloudpickle.loads(o.body) for o in graph.operators if o.node.is_sink}
@@ -107,6 +110,13 @@ def _job(graph: JobGraph) -> Job:
         data_frames=planned.data_frames,
         spark_settings=settings.spark,
     )
+
+
+def _store_name(graph: JobGraph) -> str:
+    """Jobs of one id and one checkpoint directory are runs of one job, and only one of them owns it at a time."""
+    directory = graph.settings.checkpoint.directory
+    owned = uuid.uuid4().hex if directory is None else directory
+    return f"{graph.job_id}-{xxhash.xxh32_hexdigest(owned.encode())}"
 
 
 def _facts(graph: JobGraph) -> JobFacts:

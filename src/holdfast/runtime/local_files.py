@@ -20,7 +20,7 @@ def local_root(configured: str | None) -> Path:
 
 
 def attempt_directory(plan: JobPlan, attempt: int) -> Path:
-    return local_root(plan.options.local_dir) / plan.job_id / str(attempt)
+    return local_root(plan.options.local_dir) / (plan.options.store_name or plan.job_id) / str(attempt)
 
 
 def prepare_attempt(plan: JobPlan, attempt: int) -> Path:
@@ -34,7 +34,7 @@ def prepare_attempt(plan: JobPlan, attempt: int) -> Path:
     limit = time.time() - _STALE_SECONDS
     for job in directory.parent.parent.iterdir():
         try:
-            if job.name != plan.job_id and job.stat().st_mtime < limit:
+            if job != directory.parent and job.stat().st_mtime < limit:
                 shutil.rmtree(job, ignore_errors=True)
         except FileNotFoundError:
             continue

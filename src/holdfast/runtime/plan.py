@@ -85,6 +85,8 @@ class TaskOptions:
     envelope_bytes: int = 2 << 20
     max_row_bytes: int = 64 << 20
     local_dir: str | None = None
+    #: The folder of the job's local stores on every host: one for each directory that a driver can own.
+    store_name: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,6 +62,11 @@ def _gist(text: str) -> str:
     if failed_task is not None:
         return failed_task[1][:500]
     lines = [line.strip() for line in text.splitlines() if line.strip() and not line.strip().startswith("at ")]
+    if "Traceback (most recent call last):" in text:
+        # Python's own report ends with the exception; the JVM's stack comes after it.
+        raised = [line for line in lines if re.match(r"[A-Za-z_][\w.]*(Error|Exception|Exit|Interrupt|Warning)\b", line)]
+        if raised:
+            return raised[-1][:500]
     causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
     told = [line for line in lines if "Job aborted" in line or "Exception: " in line]
     return next(iter(causes[-1:] or told[:1] or lines[:1]), "")[:500]

@@ -1,0 +1,193 @@
+"""Bad programs, bad settings and bad luck: each ends in an error that says what was seen and what to do, and nothing is lost."""
+
+from __future__ import annotations
+
+import json
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast.common import Types, WatermarkStrategy
+from holdfast.datastream import FlatMapFunction, MapFunction, RuntimeContext
+from holdfast.datastream.connectors.file_system import FileSink
+from holdfast.datastream.state import ValueStateDescriptor
+from holdfast.errors import (
+    ConfigurationError,
+    FunctionError,
+    HoldfastError,
+    JobExecutionError,
+    JobLockedError,
+    NotPicklableError,
+    NullKeyError,
+    ProgramError,
+    StateDescriptorError,
+    StateMigrationError,
+)
+from tests.integration.programs import PAIR, Scripted, averages, environment, published
+from tests.kit.driver import DriverProgram
+from tests.kit.faults import FaultPlan
+
+ROWS = [(i % 3, i) for i in range(30)]
+
+
+def cause_of(caught: pytest.ExceptionInfo[JobExecutionError]) -> BaseException:
+    assert caught.value.__cause__ is not None
+    return caught.value.__cause__
+
+
+class Divides(MapFunction):
+    def map(self, value: tuple[int, int]) -> int:
+        return 100 // (value[1] - 7)
+
+
+def test_a_function_that_raises_is_named_with_subtask_key_and_row(spark: Any) -> None:
+    env = environment()
+    env.from_collection(ROWS, PAIR).key_by(lambda row: row[0]).map(Divides(), Types.LONG()).name("divide").print()
+    with pytest.raises(JobExecutionError) as caught:
+        env.execute("dividing")
+    failure = cause_of(caught)
+    assert isinstance(failure, FunctionError)
+    for told in ("operator 'divide'", "subtask ", "/2", "key 1", "ZeroDivisionError", "(1, 7)"):
+        assert told in str(failure)
+
+
+def test_a_null_key_names_the_operator(spark: Any) -> None:
+    env = environment()
+    env.from_collection(ROWS, PAIR).name("rows").key_by(lambda row: None if row[1] == 9 else row[0]).map(lambda r: r).print()
+    with pytest.raises(JobExecutionError) as caught:
+        env.execute("no key")
+    assert isinstance(cause_of(caught), NullKeyError)
+    assert "operator 'rows'" in str(caught.value) and "(0, 9)" in str(caught.value)
+
+
+def test_a_function_that_cannot_be_pickled_is_refused_before_anything_runs(spark: Any) -> None:
+    class Holder(MapFunction):
+        def __init__(self) -> None:
+            self.lock = threading.Lock()
+
+        def map(self, value: Any) -> Any:
+            return value
+
+    env = environment()
+    env.from_collection(ROWS).map(Holder()).name("holder").print()
+    with pytest.raises(NotPicklableError, match=r"'holder'.*field 'lock'.*open\(\)"):
+        env.execute("unpicklable")
+
+
+class TwoDescriptors(FlatMapFunction):
+    def open(self, runtime_context: RuntimeContext) -> None:
+        runtime_context.get_state(ValueStateDescriptor("same", Types.LONG()))
+        runtime_context.get_state(ValueStateDescriptor("same", Types.STRING()))
+
+    def flat_map(self, value: Any) -> Any:
+        return ()
+
+
+def test_two_descriptors_of_one_name_must_agree(spark: Any) -> None:
+    env = environment()
+    env.from_collection(ROWS, PAIR).key_by(lambda row: row[0]).flat_map(TwoDescriptors()).name("twice").print()
+    with pytest.raises(JobExecutionError) as caught:
+        env.execute("descriptors")
+    assert isinstance(cause_of(caught), StateDescriptorError)
+    assert "'same'" in str(caught.value) and "twice" in str(caught.value)
+
+
+def test_parallelism_above_the_maximum_is_refused(spark: Any) -> None:
+    env = environment().set_max_parallelism(3)
+    env.from_collection(ROWS, PAIR).key_by(lambda row: row[0]).map(lambda r: r).name("wide").set_parallelism(4).print()
+    with pytest.raises(ProgramError, match="'wide': parallelism 4 is above its maximum parallelism 3"):
+        env.execute("too wide")
+
+
+def test_unknown_values_of_settings_are_refused() -> None:
+    with pytest.raises(ConfigurationError, match=r"execution\.checkpointing\.mode.*EXACTLY_ONCE"):
+        environment(**{"execution.checkpointing.mode": "sometimes"}).get_checkpoint_config().get_checkpointing_mode()
+    env = environment(**{"state.backend": "floppy"})
+    env.from_collection(ROWS, PAIR).print()
+    with pytest.raises(ConfigurationError, match="'floppy'.*lmdb"):
+        env.execute("backend")
+
+
+def test_a_checkpoint_directory_that_cannot_be_written_is_an_error_at_the_start(spark: Any, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    target = tmp_path / "file" / "checkpoints"
+    env = environment(**{"execution.checkpointing.interval": "1 s", "execution.checkpointing.dir": str(target)})
+    env.from_collection(ROWS, PAIR).print()
+    with pytest.raises(HoldfastError, match=str(target)):
+        env.execute("nowhere to write")
+
+
+def retained(tmp_path: Path) -> dict[str, str]:
+    return {
+        "execution.checkpointing.interval": "10 ms",
+        "execution.checkpointing.dir": str(tmp_path / "chk"),
+        "execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION",
+        "holdfast.epoch.idle-wait": "50 ms",
+    }
+
+
+class Keeps(MapFunction):
+    def __init__(self, type_info: Any, value: Any) -> None:
+        self.type_info, self.value = type_info, value
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        self.state = runtime_context.get_state(ValueStateDescriptor("kept", self.type_info))
+
+    def map(self, value: tuple[int, int]) -> tuple[int, int]:
+        self.state.value()
+        self.state.update(self.value)
+        return value
+
+
+def keeping(env: Any, function: Keeps, out: Path, ends: bool) -> Any:
+    source = env.from_source(Scripted([ROWS], ends), WatermarkStrategy.no_watermarks(), "script").uid("source")
+    source.key_by(lambda row: row[0]).map(function, PAIR).name("keeper").uid("keeper").sink_to(FileSink.json(str(out))).uid("out")
+    return env.execute_async("keeping")
+
+
+def test_a_state_type_that_changed_incompatibly_names_state_operator_and_both_types(spark: Any, tmp_path: Path) -> None:
+    first = keeping(environment(**retained(tmp_path)), Keeps(Types.LONG(), 1), tmp_path / "out", ends=False)
+    while len(published(tmp_path / "out")) < len(ROWS):
+        assert first.is_running()
+    first.cancel_and_wait()
+    (checkpoint,) = (tmp_path / "chk").glob("*/chk-*")
+    settings = retained(tmp_path) | {
+        "execution.state-recovery.path": str(checkpoint),
+        "restart-strategy.type": "fixed-delay",
+        "restart-strategy.fixed-delay.attempts": "5",
+    }
+    second = keeping(environment(**settings), Keeps(Types.STRING(), "x"), tmp_path / "out", ends=True)
+    with pytest.raises(JobExecutionError) as caught:
+        second.get_job_execution_result()
+    failure = cause_of(caught)
+    assert isinstance(failure, StateMigrationError)
+    for told in ("kept", "keeper", "LONG", "STRING"):
+        assert told in str(failure)
+    # Another attempt cannot mend it: none was made, and the checkpoint is where it was.
+    assert second.get_history().restarts == 0 and (checkpoint / "_metadata").exists()
+
+
+def test_a_second_driver_on_the_same_job_directory_is_refused(spark: Any, tmp_path: Path) -> None:
+    settings = retained(tmp_path) | {"holdfast.job-id": "only-one"}
+    first = keeping(environment(**settings), Keeps(Types.LONG(), 1), tmp_path / "out", ends=False)
+    try:
+        with pytest.raises(JobLockedError, match=r"only-one"):
+            keeping(environment(**settings), Keeps(Types.LONG(), 1), tmp_path / "out", ends=False)
+    finally:
+        first.cancel_and_wait()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("point", ["snapshot.write", "checkpoint.before-metadata"])
+def test_a_full_disk_aborts_the_checkpoint_and_the_job_goes_on(point: str, tmp_path: Path) -> None:
+    faults = FaultPlan(tmp_path / "faults")
+    trigger = faults.add(point, "raise:ENOSPC", hit=2)
+    program = Path(__file__).with_name("tolerant_job.py")
+    with DriverProgram(program, [str(tmp_path)], tmp_path / "log", faults.environment) as driver:
+        assert driver.wait(240) == 0, driver.output
+    told = json.loads((tmp_path / "told.json").read_text())
+    assert faults.reached(trigger) is not None
+    assert told["failed"] >= 1 and told["completed"] >= 1 and told["restarts"] == 0
+    assert published(tmp_path / "out") == averages([(i % 5, i) for i in range(2000)])
