@@ -1,4 +1,6 @@
-"""Bad programs, bad settings and bad luck: each ends in an error that says what was seen and what to do, and nothing is lost."""
+"""Bad programs, bad settings and bad luck: each ends in an error that says what was seen and what to do, and nothing
+is lost.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +57,9 @@ def test_a_function_that_raises_is_named_with_subtask_key_and_row(spark: Any) ->
 
 def test_a_null_key_names_the_operator(spark: Any) -> None:
     env = environment()
-    env.from_collection(ROWS, PAIR).name("rows").key_by(lambda row: None if row[1] == 9 else row[0]).map(lambda r: r).print()
+    env.from_collection(ROWS, PAIR).name("rows").key_by(lambda row: None if row[1] == 9 else row[0]).map(
+        lambda r: r
+    ).print()
     with pytest.raises(JobExecutionError) as caught:
         env.execute("no key")
     assert isinstance(cause_of(caught), NullKeyError)
@@ -106,7 +110,7 @@ def test_unknown_values_of_settings_are_refused() -> None:
         environment(**{"execution.checkpointing.mode": "sometimes"}).get_checkpoint_config().get_checkpointing_mode()
     env = environment(**{"state.backend": "floppy"})
     env.from_collection(ROWS, PAIR).print()
-    with pytest.raises(ConfigurationError, match="'floppy'.*lmdb"):
+    with pytest.raises(ConfigurationError, match=r"'floppy'.*lmdb"):
         env.execute("backend")
 
 
@@ -143,7 +147,9 @@ class Keeps(MapFunction):
 
 def keeping(env: Any, function: Keeps, out: Path, ends: bool) -> Any:
     source = env.from_source(Scripted([ROWS], ends), WatermarkStrategy.no_watermarks(), "script").uid("source")
-    source.key_by(lambda row: row[0]).map(function, PAIR).name("keeper").uid("keeper").sink_to(FileSink.json(str(out))).uid("out")
+    source.key_by(lambda row: row[0]).map(function, PAIR).name("keeper").uid("keeper").sink_to(
+        FileSink.json(str(out))
+    ).uid("out")
     return env.execute_async("keeping")
 
 

@@ -19,7 +19,14 @@ PROGRAM = Path(__file__).with_name("audited_job.py")
 ROWS, KEYS = 4_000, 60
 
 #: Where a Python worker may die, in the order in which a task comes by.
-WORKER_POINTS = ["task.start", "task.opened", "task.outputs-sent", "task.uploading", "task.before-commit", "task.after-commit"]
+WORKER_POINTS = [
+    "task.start",
+    "task.opened",
+    "task.outputs-sent",
+    "task.uploading",
+    "task.before-commit",
+    "task.after-commit",
+]
 #: Where the driver may die.
 DRIVER_POINTS = [
     "driver.epoch-collected",
@@ -114,7 +121,10 @@ def test_a_damaged_newest_checkpoint_whose_rows_were_published_stops_the_job(tmp
     with program(tmp_path, "log-1", faults) as driver:
         assert driver.wait(240) == -9, driver.output[-4000:]
     newest = max((tmp_path / "job-0" / "checkpoints" / "audited").glob("chk-*"), key=lambda path: int(path.name[4:]))
-    victim = max((path for path in newest.iterdir() if path.name[0] != "_" or path.name == "_metadata"), key=lambda p: p.stat().st_size)
+    victim = max(
+        (path for path in newest.iterdir() if path.name[0] != "_" or path.name == "_metadata"),
+        key=lambda p: p.stat().st_size,
+    )
     untouched = victim.read_bytes()
     damage(victim)
     with program(tmp_path, "log-2", faults) as driver:

@@ -37,16 +37,21 @@ class KeyedOperator(FunctionOperator):
         """All results of ``function`` in order, and how many came of each row where times must follow them."""
         out: list[Any] = []
         counts: list[int] | None = [] if batch.timestamps is not None else None
-        context = self.key_context
+        context, extend = self.key_context, out.extend
         key = value = None
+        rows = zip(*self.keys_of(batch), batch.values, strict=True)
         try:
-            for key, context.identity, value in zip(*self.keys_of(batch), batch.values, strict=True):
-                context.key = key
-                before = len(out)
-                result = function(value)
-                if result is not None:
-                    out.extend(result)
-                if counts is not None:
+            if counts is None:
+                for key, context.identity, value in rows:
+                    context.key = key
+                    result = function(value)
+                    if result is not None:
+                        extend(result)
+            else:
+                for key, context.identity, value in rows:
+                    context.key = key
+                    before = len(out)
+                    extend(function(value) or ())
                     counts.append(len(out) - before)
         except Exception as error:
             raise self.failure(error, value, key) from error
