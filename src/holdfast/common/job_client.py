@@ -12,6 +12,7 @@ from holdfast.common.job_status import JobStatus
 if TYPE_CHECKING:
     from holdfast.checkpoint.statistics import CheckpointStatisticsTracker
     from holdfast.graph.submission import RunningJob
+    from holdfast.spark.execution_graph import ExecutionGraph
     from holdfast.spark.job import JobHistory
 
 
@@ -51,6 +52,10 @@ class JobClient:
     def get_history(self) -> JobHistory:
         """Epochs, failures and warnings so far."""
         return self._job.master.history
+
+    def get_execution_graph(self) -> ExecutionGraph:
+        """Vertices and subtasks with their states."""
+        return self._job.master.execution_graph
 
     def get_checkpoint_statistics(self) -> CheckpointStatisticsTracker:
         return self._job.master.checkpoints.coordinator.statistics

@@ -22,6 +22,7 @@ from holdfast.spark.checkpoints import JobCheckpoints, RestorePoint
 from holdfast.spark.control import JobControl
 from holdfast.spark.data_frame_progress import DataFrameProgress
 from holdfast.spark.epoch_runner import EpochRunner
+from holdfast.spark.execution_graph import ExecutionGraph
 from holdfast.spark.job import EpochRecord, Job, JobHistory
 from holdfast.spark.transactions import SinkTransactions
 from holdfast.state.handles import CheckpointRequest
@@ -41,6 +42,7 @@ class AttemptContext:
     checkpoints: JobCheckpoints
     transactions: SinkTransactions
     history: JobHistory
+    graph: ExecutionGraph
     control: JobControl
     packed_plan: bytes
 
@@ -154,6 +156,7 @@ class Attempt:
     def _take_in(self, acknowledgements: list[Acknowledgement]) -> int:
         """Note what the tasks told; the rows that sources read."""
         history = self._context.history
+        self._context.graph.take_in(acknowledgements)
         timers = [a.next_timer for a in acknowledgements if a.next_timer is not None]
         self._next_timer = min(timers, default=None)
         own = [a for a in acknowledgements if a.group == 0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
@@ -80,6 +81,9 @@ class FailureRecord:
     reason: str
 
 
+_KEPT_EPOCHS = 10_000
+
+
 @dataclass
 class JobHistory:
     """The course of a job so far. Written by the job master, read by anybody."""
@@ -87,9 +91,11 @@ class JobHistory:
     status: JobStatus = JobStatus.CREATED
     attempt: int = 0
     restarts: int = 0
-    epochs: list[EpochRecord] = field(default_factory=list)
+    #: The newest ones: a job may run for years.
+    epochs: deque[EpochRecord] = field(default_factory=lambda: deque(maxlen=_KEPT_EPOCHS))
     failures: list[FailureRecord] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
-    placement: list[tuple[int, tuple[str, ...]]] = field(default_factory=list)
+    #: By epoch: the executor of every (level, slot).
+    placement: deque[tuple[int, tuple[str, ...]]] = field(default_factory=lambda: deque(maxlen=_KEPT_EPOCHS))
     timestamps: dict[JobStatus, float] = field(default_factory=dict)
     restored_bytes: int = 0

@@ -23,6 +23,7 @@ from holdfast.spark.anchor import first_executors, wait_for_executors
 from holdfast.spark.attempt import Attempt, AttemptContext, Outcome
 from holdfast.spark.checkpoints import JobCheckpoints, RestorePoint
 from holdfast.spark.control import JobCancelled, JobControl
+from holdfast.spark.execution_graph import ExecutionGraph, ExecutionState
 from holdfast.spark.failures import failure_of
 from holdfast.spark.job import FailureRecord, Job, JobHistory, JobStatus
 from holdfast.spark.session import application_is_gone, epoch_session
@@ -44,6 +45,7 @@ class JobMaster:
         self._session = session
         self.control = JobControl()
         self.history = JobHistory()
+        self.execution_graph = ExecutionGraph(job.plan)
         self._set_status(JobStatus.CREATED)
         self._moves = 0
         self._suspended = False
@@ -69,7 +71,14 @@ class JobMaster:
         strategy = strategy_for(job.restart)
         transactions = SinkTransactions(job.facts.job_id, job.sinks)
         context = AttemptContext(
-            job, session, self.checkpoints, transactions, self.history, self.control, cloudpickle.dumps(job.plan)
+            job,
+            session,
+            self.checkpoints,
+            transactions,
+            self.history,
+            self.execution_graph,
+            self.control,
+            cloudpickle.dumps(job.plan),
         )
         while True:
             try:
@@ -77,6 +86,7 @@ class JobMaster:
                     return JobStatus.FINISHED
             except JobCancelled:
                 self._set_status(JobStatus.CANCELLING)
+                self.execution_graph.end(ExecutionState.CANCELED)
                 transactions.recover((), ())
                 return JobStatus.CANCELED
             except Exception as error:
@@ -97,6 +107,7 @@ class JobMaster:
         self._recover_transactions(context, point)
         self._await_executors(context.session)
         self._set_status(JobStatus.RUNNING)
+        self.execution_graph.begin_attempt(number)
         return Attempt(context, number, point).run()
 
     def _await_executors(self, session: SparkSession) -> None:
@@ -124,6 +135,7 @@ class JobMaster:
     def _after_failure(self, failure: HoldfastError, strategy: RestartStrategy) -> None:
         """Wait for the next attempt, or raise when there is none."""
         self._set_status(JobStatus.FAILING)
+        self.execution_graph.end(ExecutionState.FAILED)
         self.checkpoints.coordinator.fail_epoch()
         if self.control.cancelled:
             return
