@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import logging
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from tests.integration import audited_job
 from tests.integration.programs import PAIR, CountUntilTimer, CountWithKeyedState
 
 MINUTE = 60_000
+OUT_OF_ORDERNESS = 3
 TRIPLE = Types.TUPLE([Types.LONG(), Types.LONG(), Types.LONG()])
 
 
@@ -39,13 +41,28 @@ def events(minutes: int, keys: int) -> list[tuple[int, int]]:
     return [(key, minute * MINUTE + key) for minute in range(minutes) for key in range(keys)]
 
 
+def firings(rows: list[tuple[int, int]]) -> list[tuple[int, int, int]]:
+    """What ``CountUntilTimer`` must give when all rows come through one channel, in any order."""
+    counts: Counter[int] = Counter()
+    timers: set[tuple[int, int]] = set()
+    fired = []
+    for key, time in [*rows, (-1, 1 << 62)]:
+        if key >= 0:
+            counts[key] += 1
+            timers.add((time - time % MINUTE + MINUTE, key))
+        for timer in sorted(t for t in timers if t[0] < time - OUT_OF_ORDERNESS):
+            timers.remove(timer)
+            fired.append((timer[1], counts[timer[1]], timer[0]))
+    return sorted(fired)
+
+
 def average(env: StreamExecutionEnvironment, directory: Path, rows: int, keys: int) -> None:
     stream = env.from_collection(pairs(rows, keys), type_info=PAIR).key_by(lambda row: row[0])
     stream.flat_map(CountWithKeyedState(), PAIR).sink_to(FileSink.json(str(directory / "out")))
 
 
 def timers(env: StreamExecutionEnvironment, directory: Path, minutes: int, keys: int) -> None:
-    strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(50))
+    strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(OUT_OF_ORDERNESS))
     timed = strategy.with_timestamp_assigner(SecondField())
     stream = env.from_collection(events(minutes, keys), type_info=PAIR).assign_timestamps_and_watermarks(timed)
     # With one channel a timer sees exactly the rows before its time.

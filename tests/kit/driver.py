@@ -79,6 +79,12 @@ class DriverProgram:
         """Python workers below this driver (local mode)."""
         return python_workers(self.pid)
 
+    def check_running(self) -> None:
+        """Fails when the program has ended."""
+        ended = self._running.poll()
+        if ended is not None:
+            raise AssertionError(f"{self._script} ended with {ended}:\n{self.output}")
+
     def wait_for_line(self, pattern: str, timeout: float = 60.0) -> re.Match[str]:
         """The first match of a regular expression in the output; fails at once when the program ended without it."""
         expression = re.compile(pattern, re.MULTILINE)
