@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import shutil
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -22,6 +21,7 @@ from holdfast.runtime.epoch import EpochSpec, Notification, NotificationKind
 from holdfast.runtime.keyed import KeyedFlatMapOperator, KeyedProcessOperator
 from holdfast.runtime.partitioners import Rebalance
 from holdfast.runtime.router import Outbox, Router
+from holdfast.runtime.source import ReaderContext, ReadLimit, Source, SourceReader
 from holdfast.runtime.task import TaskRun
 from holdfast.state.descriptors import ValueStateDescriptor
 from holdfast.state.handles import CheckpointRequest, FileHandle
@@ -324,36 +324,76 @@ def test_a_data_frame_that_was_read_stays_ended_after_a_restore(tmp_path: Path, 
     assert sorted(out) == ["a", "b", "c", "s"]
 
 
-# -- a slot that moves -------------------------------------------------------------------------------------------------
+# -- subtasks that have ended, in a new attempt --------------------------------------------------------------------------
 
 
-def lose_task(job: LocalJob, level: int, slot: int) -> None:
-    """What a move to another host does to a task: nothing of it is there."""
-    task = live_task._live.pop((job.plan.job_id, job.attempt, level, slot))
-    task._close_stores()
-    shutil.rmtree(task._directory)
-    for store in task._stores.values():
-        store.remove()
-
-
-@pytest.mark.parametrize("level", [0, 1])
-def test_a_task_that_moved_behind_a_checkpoint_goes_on(tmp_path: Path, backend: str, level: int) -> None:
-    program = Program()
-    short = program.graph.add("Short", SourceOperator, CollectionSource(["a"]), Types.STRING(), [])
-    long = program.graph.add("Long", SourceOperator, CollectionSource(["b"] * 9), Types.STRING(), [])
-    short.parallelism = long.parallelism = 1
-    ends = program.graph.add("Ends", KeyedProcessOperator, AtTheEnd(), Types.STRING(), [key_by(short), key_by(long)])
-    program.sink(ends).body = ListSink()
-    job = LocalJob(plan_of(program, tmp_path, backend))
-    job.run_epoch()
-    job.run_epoch()
-    job.restored = job.checkpoint(1)
-    job.restore_epoch = job.epoch
-    for slot in range(2):
-        lose_task(job, level, slot)
+def run_to_the_end(job: LocalJob, most: int) -> list[Any]:
     out: list[Any] = []
-    for _ in range(3):
+    for _ in range(most):
         acknowledged = job.run_epoch()
         out += rows_of(acknowledged)
-    assert sorted(out) == ["a", "b"]
-    assert all(a.ended for a in acknowledged)
+        if all(a.ended for a in acknowledged):
+            return out
+    raise AssertionError("the job did not end")
+
+
+def test_an_ended_source_stays_ended_in_a_new_attempt(tmp_path: Path, backend: str) -> None:
+    def program() -> Program:
+        made = Program()
+        short = made.graph.add("Short", SourceOperator, CollectionSource(["a"]), Types.STRING(), [])
+        long = made.graph.add("Long", SourceOperator, CollectionSource(["b"] * 9), Types.STRING(), [])
+        short.parallelism = long.parallelism = 1
+        ends = made.graph.add("Ends", KeyedProcessOperator, AtTheEnd(), Types.STRING(), [key_by(short), key_by(long)])
+        made.sink(ends).body = ListSink()
+        return made
+
+    first = LocalJob(plan_of(program(), tmp_path / "first", backend))
+    first.run_epoch()
+    restored = first.checkpoint(1)
+    plan = plan_of(program(), tmp_path / "again", backend)
+    again = LocalJob(plan, attempt=2, epoch=restored.epoch, restored=restored)
+    assert sorted(run_to_the_end(again, 6)) == ["a", "b"]
+
+
+class Dealt(Source):
+    """Numbers that are dealt out to subtasks; subtask 0 reads its share at once, the others a number at a time."""
+
+    bounded = True
+
+    def output_type(self) -> Any:
+        return Types.LONG()
+
+    def create_reader(self, context: ReaderContext) -> SourceReader:
+        left = range(20) if context.restored is None else sorted(context.restored)
+        mine = [n for place, n in enumerate(left) if place % context.parallelism == context.subtask]
+        return DealtReader(mine, 100 if context.subtask == 0 else 1)
+
+
+class DealtReader(SourceReader):
+    def __init__(self, numbers: list[int], pace: int) -> None:
+        self._numbers, self._pace = numbers, pace
+
+    def read(self, limit: ReadLimit) -> Iterator[Batch]:
+        read, self._numbers = self._numbers[: self._pace], self._numbers[self._pace :]
+        self.ended = not self._numbers
+        yield Batch(read)
+
+    def positions(self) -> list[int]:
+        return self._numbers
+
+
+def test_a_subtask_that_had_ended_reads_its_share_of_what_the_others_left(tmp_path: Path, backend: str) -> None:
+    def program() -> Program:
+        made = Program()
+        source = made.graph.add("Dealt", SourceOperator, Dealt(), Types.LONG(), [])
+        made.sink(made.keyed(source)).body = ListSink()
+        return made
+
+    first = LocalJob(plan_of(program(), tmp_path / "first", backend))
+    out = rows_of(first.run_epoch())
+    assert len(out) == 11, "subtask 0 has read all, subtask 1 one number"
+    restored = first.checkpoint(1)
+    out.append(3)  # the row of the checkpoint's own epoch
+    plan = plan_of(program(), tmp_path / "again", backend)
+    again = LocalJob(plan, attempt=2, epoch=restored.epoch, restored=restored)
+    assert sorted(out + run_to_the_end(again, 12)) == list(range(20))

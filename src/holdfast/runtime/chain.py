@@ -72,23 +72,17 @@ class Chain:
             operator.close()
 
     def _adopt_restored(self, restored: list[dict[str, Any]]) -> None:
-        """Continue from a checkpoint: time does not go back, and what was finished stays finished."""
-        if not restored:
-            return
-        own = [r for r in restored if r["subtask"] == self.subtask and r["parallelism"] == self.spec.parallelism]
-        relevant = own or restored
-        self.finished = all(r["finished"] for r in relevant)
-        self._set_watermark(min(r["watermark"] for r in relevant))
-        for record in own:
-            self._adopt_inputs(record["inputs"])
+        """Continue from a checkpoint: time does not go back, and what was finished stays finished.
 
-    def _adopt_inputs(self, inputs: list[dict[str, Any]]) -> None:
-        """What the channels had promised: senders that live on in their processes say nothing a second time."""
-        for edge_id, known in zip(self.spec.inputs, inputs, strict=False):
-            edge = self._edges[edge_id]
-            if (edge.source_operator, edge.source_parallelism) == (known["source"], len(known["channels"])):
-                for channel, status in enumerate(known["channels"]):
-                    self._gate.update(edge_id, channel, ChannelStatus(*status))
+        Only a chain whose subtasks had all finished counts: the input of those that had not is dealt out anew, and any
+        subtask may get a share of it.
+        """
+        unfinished = [record for record in restored if not record["finished"]]
+        self.finished = bool(restored) and not unfinished
+        own = [r for r in unfinished if (r["subtask"], r["parallelism"]) == (self.subtask, self.spec.parallelism)]
+        relevant = own or unfinished or restored
+        if relevant:
+            self._set_watermark(min(record["watermark"] for record in relevant))
 
     def _set_watermark(self, watermark: int) -> None:
         for edge_id in self.spec.inputs:
@@ -214,15 +208,9 @@ class Chain:
                     "parallelism": self.spec.parallelism,
                     "watermark": self.head.watermark,
                     "finished": self.finished,
-                    "inputs": [self._input_record(edge_id) for edge_id in self.spec.inputs],
                 }
             ]
         )
-
-    def _input_record(self, edge_id: int) -> dict[str, Any]:
-        edge = self._edges[edge_id]
-        statuses = [self._gate.status(edge_id, channel) for channel in range(edge.source_parallelism)]
-        return {"source": edge.source_operator, "channels": [(s.watermark, s.idle, s.ended) for s in statuses]}
 
     def progress(self) -> list[OperatorProgress]:
         return [

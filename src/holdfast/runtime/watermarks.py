@@ -140,9 +140,6 @@ class ChannelWatermarks:
     def ended(self) -> bool:
         return all(s.ended for s in self._channels.values())
 
-    def status(self, edge: int, channel: int) -> ChannelStatus:
-        return self._channels[edge, channel]
-
     def dump(self) -> list[tuple[int, int, int, bool, bool]]:
         return [(e, c, s.watermark, s.idle, s.ended) for (e, c), s in self._channels.items()]
 
