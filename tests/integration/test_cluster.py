@@ -16,7 +16,7 @@ from tests.integration.programs import averages
 from tests.kit.cluster import StandaloneCluster
 from tests.kit.driver import DriverProgram
 from tests.kit.faults import FaultPlan
-from tests.kit.processes import wait_until
+from tests.kit.processes import descendants, wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -98,3 +98,61 @@ def test_a_lost_executor_is_replaced_and_slots_are_spread_again(cluster: Standal
     assert len(set(first)) == 2
     assert sorted(Counter(last).values()) == [len(last) // 2] * 2, f"slots are not spread again: {last}"
     assert len(set(first) & set(last)) == 1, "one executor lives on, the other was replaced"
+
+
+#: As in an application that sets nothing.
+SPARK_RETRIES = {
+    "spark.stage.maxConsecutiveAttempts": "4",
+    "spark.task.maxFailures": "4",
+    "spark.locality.wait": "3s",
+}
+_CHECKSUM = "spark.sql.shuffle.orderIndependentChecksum"
+#: Spark then does not notice that a task gave something else when it ran again.
+WITHOUT_CHECKSUMS = {f"{_CHECKSUM}.enabled": "false", f"{_CHECKSUM}.enableFullRetryOnMismatch": "false"}
+
+
+@pytest.mark.parametrize("settings", [{}, SPARK_RETRIES], ids=["fails-fast", "spark-retries"])
+def test_an_executor_and_a_worker_die_inside_an_epoch(
+    cluster: StandaloneCluster, tmp_path: Path, settings: dict[str, str]
+) -> None:
+    """The executor while the last level reads; in the next attempt a worker right after its commit."""
+    faults = FaultPlan(tmp_path / "faults")
+    faults.add("task.opened", "kill-parent", level=2, slot=1, epoch=3)
+    faults.add("task.after-commit", "kill", level=1, slot=0, attempt=2)
+    jobs: Jobs = {"audited": {"job": "audited", "settings": settings, "rows": 900, "keys": 20, "largest": 100}}
+    with program(cluster, tmp_path, jobs, faults) as driver:
+        course = finished(driver)["audited"]
+    assert faults.not_reached() == []
+    audit(tmp_path / "audited", 900, 20)
+    kinds = [kind for kind, _ in course["failures"]]
+    assert set(kinds) <= {"EpochError", "StoreVersionError"}, course["failures"]
+    # Where Spark repeats tasks, the second execution of the worker's task is the one that counts for everybody.
+    assert len(kinds) == (1 if settings else 2), course["failures"]
+
+
+def test_spark_repeats_a_subtask_and_its_consumers_read_both_executions(
+    cluster: StandaloneCluster, tmp_path: Path
+) -> None:
+    """An executor dies when some consumers have read its output and others have not begun. Spark computes the output
+    again for those, and its job succeeds."""
+    faults = FaultPlan(tmp_path / "faults")
+    # An executor has one core and two of four slots: while one of them is held, the other has not begun to read.
+    held = faults.add("task.start", "hold:60000", level=2, epoch=3)
+    others = faults.add("task.after-commit", "touch", hit=2, level=2, epoch=3)
+    settings = {**SPARK_RETRIES, **WITHOUT_CHECKSUMS, "parallelism.default": "4"}
+    # The slot that waits for a held one must not lose patience and move.
+    settings["spark.locality.wait"] = "60s"
+    # As on one host: the local stores are there for whoever runs the lost tasks again.
+    settings["holdfast.state.local-dir"] = str(tmp_path / "local")
+    jobs: Jobs = {"audited": {"job": "audited", "settings": settings, "rows": 600, "keys": 20, "largest": 50}}
+    with program(cluster, tmp_path, jobs, faults) as driver:
+        holder = faults.wait(held, TIMEOUT)["pid"]
+        faults.wait(others, TIMEOUT)
+        executors = cluster.executors()
+        idle = next(i for i, e in enumerate(executors) if holder not in {p.pid for p in descendants(e.process.pid)})
+        cluster.kill_executor(idle)
+        faults.release(held)
+        course = finished(driver)["audited"]
+    audit(tmp_path / "audited", 600, 20)
+    # Nothing but the comparison of executions stood between this epoch and its checkpoint.
+    assert [kind for kind, _ in course["failures"]] == ["MixedExecutionError"], course["failures"]

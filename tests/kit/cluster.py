@@ -76,6 +76,8 @@ class StandaloneCluster:
             "spark.executor.memory": self._memory,
             "spark.executorEnv.PYTHONPATH": python_path(),
             "spark.pyspark.python": sys.executable,
+            # An executor of another host would not find the files of one that died either.
+            "spark.shuffle.readHostLocalDisk": "false",
             # Applications here live for seconds: compiling their code better costs more than it brings.
             "spark.driver.extraJavaOptions": _QUICK_START,
             "spark.executor.extraJavaOptions": _QUICK_START,

@@ -324,7 +324,7 @@ def test_a_data_frame_that_was_read_stays_ended_after_a_restore(tmp_path: Path, 
     assert sorted(out) == ["a", "b", "c", "s"]
 
 
-# -- subtasks that have ended, in a new attempt --------------------------------------------------------------------------
+# -- subtasks that have ended, in a new attempt ------------------------------------------------------------------------
 
 
 def run_to_the_end(job: LocalJob, most: int) -> list[Any]:

@@ -232,3 +232,18 @@ def test_a_lost_transaction_is_an_error_of_its_own() -> None:
     sink.open.clear()
     with pytest.raises(TransactionError, match="is lost"):
         manager(sink).recover([record("sink", handle)], [])
+
+
+def test_at_the_end_of_a_job_what_a_repeated_execution_left_is_dropped() -> None:
+    sink = MemorySink()
+    transactions = manager(sink)
+    committed, waiting = pre_commit(sink, 1, ["a"]), pre_commit(sink, 2, ["b"])
+    transactions.add(1, [committed])
+    transactions.add(2, [waiting])
+    transactions.publish_checkpoint(1)
+    stray = sink.begin(TransactionName(JOB, "sink", 0, 1, 1, "another execution"))
+    foreign = sink.begin(TransactionName("another job", "sink", 0, 1, 1, "n1"))
+    transactions.abort_strays()
+    assert stray not in sink.open
+    assert sink.open.keys() == {sink.name_of(waiting.handle), foreign}
+    assert sink.published == ["a"]

@@ -243,6 +243,7 @@ class Attempt:
             self._context.transactions.publish_epoch(everything=True)
         try:
             self._run_epoch(None, read_sources=False, close=True)
+            self._context.transactions.abort_strays()
         except Exception as error:
             logger.warning("All results are published, but the job did not close in order: %s", error)
 

@@ -40,12 +40,23 @@ class SinkTransactions:
             handles = [handle for s in record.subtasks for handle in s.transactions] if record is not None else []
             if handles:
                 _commit(sink, handles, recovering=True)
-            kept = {sink.name_of(handle) for handle in handles}
-            for job in jobs:
-                for name in list(sink.open_transactions(job)):
-                    if name not in kept and (name.operator_id == operator_id or name.operator_id not in self._sinks):
-                        logger.info("Aborting transaction %s: it is in no completed checkpoint", name)
-                        sink.abort(name)
+            self._abort_others(operator_id, jobs, handles)
+
+    def abort_strays(self) -> None:
+        """At the end of the job: drop what was left by executions that Spark repeated, of which only one counts."""
+        for operator_id in self._sinks:
+            waiting = [h for owner, due in self._waiting.items() if owner[0] == operator_id for _, h in due]
+            self._abort_others(operator_id, [self._job_id], waiting)
+
+    def _abort_others(self, operator_id: str, jobs: Iterable[str], handles: Iterable[bytes]) -> None:
+        """Abort the sink's open transactions of these jobs, except those of ``handles``."""
+        sink = self._sinks[operator_id]
+        kept = {sink.name_of(handle) for handle in handles}
+        for job in jobs:
+            for name in list(sink.open_transactions(job)):
+                if name not in kept and (name.operator_id == operator_id or name.operator_id not in self._sinks):
+                    logger.info("Aborting transaction %s: it is in no completed checkpoint", name)
+                    sink.abort(name)
 
     def add(self, epoch: int, handles: Iterable[SinkHandle]) -> None:
         for handle in handles:
