@@ -66,7 +66,6 @@ class DataStream:
         self._partitioner = partitioner
 
     # -- settings of the operator that makes this stream
-    # -----------------------------------------------------------------------
 
     def get_name(self) -> str:
         return self._node.name
@@ -114,7 +113,6 @@ class DataStream:
         return self._environment
 
     # -- transformations
-    # -------------------------------------------------------------------------------------------------------
 
     def map(self, func: Any, output_type: Any = None) -> DataStream:
         return self._add("Map", stateless.MapOperator, func, output_type)
@@ -166,7 +164,6 @@ class DataStream:
         )
 
     # -- partitioning
-    # ----------------------------------------------------------------------------------------------------------
 
     def rebalance(self) -> DataStream:
         return DataStream(self._environment, self._node, Rebalance())
@@ -187,7 +184,6 @@ class DataStream:
         return DataStream(self._environment, self._node, Global())
 
     # -- the end of a stream
-    # ---------------------------------------------------------------------------------------------------
 
     def sink_to(self, sink: TwoPhaseCommitSink) -> DataStreamSink:
         if not isinstance(sink, TwoPhaseCommitSink):
@@ -214,7 +210,6 @@ class DataStream:
             return [row for row, _ in zip(iterator, range(limit), strict=False)]
 
     # -- inside
-    # ----------------------------------------------------------------------------------------------------------------
 
     def _connection(self) -> Connection:
         return Connection(self._node, self._partitioner)

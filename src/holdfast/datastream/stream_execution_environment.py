@@ -52,7 +52,6 @@ class StreamExecutionEnvironment:
         )
 
     # -- settings
-    # --------------------------------------------------------------------------------------------------------------
 
     def configure(self, configuration: Configuration) -> None:
         self._configuration = configuration.layered_over(self._configuration)
@@ -106,7 +105,6 @@ class StreamExecutionEnvironment:
         return self
 
     # -- sources
-    # ---------------------------------------------------------------------------------------------------------------
 
     def from_collection(self, collection: Iterable[Any], type_info: Any = None) -> DataStream:
         """The rows of a list, in order, by one subtask."""
@@ -143,7 +141,6 @@ class StreamExecutionEnvironment:
         return DataStream(self, node)
 
     # -- running
-    # ---------------------------------------------------------------------------------------------------------------
 
     def execute(self, job_name: str | None = None) -> JobExecutionResult:
         """Run the program until it ends. JobExecutionError when it fails for good."""

@@ -51,7 +51,6 @@ class Chain:
                 self._gate.expect(edge_id, channel)
 
     # -- life cycle
-    # ------------------------------------------------------------------------------------------------------------
 
     def bind_state(self) -> None:
         for operator in reversed(self.operators):
@@ -92,7 +91,6 @@ class Chain:
             operator.watermark = max(operator.watermark, watermark)
 
     # -- an epoch
-    # --------------------------------------------------------------------------------------------------------------
 
     def begin_epoch(self, epoch: int, nonce: str, outbox: Outbox) -> None:
         for operator in self.operators:
@@ -219,7 +217,6 @@ class Chain:
         ]
 
     # -- between epochs
-    # --------------------------------------------------------------------------------------------------------
 
     def dump(self) -> dict[str, Any]:
         return {

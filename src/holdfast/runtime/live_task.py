@@ -98,8 +98,7 @@ class LiveTask:
         if rebuild and base.epoch != spec.restore_epoch:
             raise StoreVersionError(
                 f"The local state of level {self._key[2]}, slot {self._key[3]} at epoch {base.epoch} is not on this "
-                "host. "
-                "The job goes back to its last checkpoint."
+                "host. The job goes back to its last checkpoint."
             )
         restored = load_restored() if rebuild and spec.restored else None
         for chain in self.chains:
@@ -135,7 +134,6 @@ class LiveTask:
         )
 
     # -- fields between epochs
-    # -------------------------------------------------------------------------------------------------
 
     def _adopt(self, memory: dict[str, Any]) -> None:
         for chain, dumped in zip(self.chains, memory["chains"], strict=True):
@@ -201,7 +199,6 @@ class LiveTask:
         return warnings
 
     # -- the end of an epoch
-    # ---------------------------------------------------------------------------------------------------
 
     def snapshot(self, request: CheckpointRequest, writer: SnapshotWriter, nonce: str) -> list[SubtaskSnapshot]:
         """Write the state of every operator, tail to head."""

@@ -103,8 +103,7 @@ class TaskRun:
         self._by_edge = {edge: chain for chain in self.chains for edge in chain.spec.inputs}
         self.fire_timers()
 
-    # -- input -------------------------------------------------------------------------------------------------------
-    # ----------
+    # -- input
 
     def receive(self, envelope: Envelope) -> None:
         """Process one message of the level before, or pass it on."""
@@ -150,7 +149,6 @@ class TaskRun:
         self._outbox.pass_on(envelope)
 
     # -- output
-    # ----------------------------------------------------------------------------------------------------------------
 
     def close_outputs(self) -> None:
         """Last rows and pre-commits of sinks. What is sent from now on is the acknowledgement and the barriers."""

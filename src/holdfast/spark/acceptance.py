@@ -14,8 +14,8 @@ def accept_epoch(
 ) -> tuple[tuple[str, ...], ...]:
     """The one nonce of every task, as [level][slot].
 
-    An epoch counts only if every task acknowledged it exactly once and every consumer of a task read the very execution that the task's
-    store committed. ``partitions`` are the DataFrame partitions of level 0 per group.
+    An epoch counts only if every task acknowledged it exactly once and every consumer of a task read the very
+    execution that the task's store committed. ``partitions`` are the DataFrame partitions of level 0 per group.
     """
     by_task = _by_task(acknowledgements, epoch)
     expected = {(0, level, slot) for level in range(levels) for slot in range(slots)}
@@ -23,15 +23,19 @@ def accept_epoch(
     missing = sorted(expected - by_task.keys())
     if missing:
         raise IncompleteInputError(
-            f"Epoch {epoch}: {len(missing)} of {len(expected)} tasks did not acknowledge, the first is (group, level, slot) {missing[0]}."
+            f"Epoch {epoch}: {len(missing)} of {len(expected)} tasks did not acknowledge, the first is (group, "
+            f"level, slot) {missing[0]}."
         )
     unknown = sorted(by_task.keys() - expected)
     if unknown:
-        raise IncompleteInputError(f"Epoch {epoch}: an acknowledgement came from a task that is none of the job's: {unknown[0]}.")
+        raise IncompleteInputError(
+            f"Epoch {epoch}: an acknowledgement came from a task that is none of the job's: {unknown[0]}."
+        )
     for consumer in acknowledgements:
         if consumer.consumed.keys() != _senders(consumer, slots, partitions):
             raise IncompleteInputError(
-                f"Epoch {epoch}: slot {consumer.slot} of level {consumer.level} read from senders {sorted(consumer.consumed)}, which are not those of "
+                f"Epoch {epoch}: slot {consumer.slot} of level {consumer.level} read from senders "
+                f"{sorted(consumer.consumed)}, which are not those of "
                 "the level before."
             )
         for sender, nonce in consumer.consumed.items():
@@ -39,8 +43,10 @@ def accept_epoch(
             producer = by_task[group, consumer.level - 1 if group == 0 else 0, index]
             if producer.nonce != nonce:
                 raise MixedExecutionError(
-                    f"Epoch {epoch}: slot {consumer.slot} of level {consumer.level} read execution {nonce} of its sender {index} (group {group}), whose "
-                    f"acknowledged execution is {producer.nonce}. Spark ran the subtask twice; the epoch is not accepted."
+                    f"Epoch {epoch}: slot {consumer.slot} of level {consumer.level} read execution {nonce} of its "
+                    f"sender {index} (group {group}), whose "
+                    f"acknowledged execution is {producer.nonce}. Spark ran the subtask twice; the epoch is not "
+                    "accepted."
                 )
     return tuple(tuple(by_task[0, level, slot].nonce for slot in range(slots)) for level in range(levels))
 
@@ -62,6 +68,7 @@ def _by_task(acknowledgements: Sequence[Acknowledgement], epoch: int) -> dict[tu
         other = by_task.setdefault(task, acknowledgement)
         if other.nonce != acknowledgement.nonce:
             raise MixedExecutionError(
-                f"Epoch {epoch}: two executions of (group, level, slot) {task} acknowledged ({other.nonce} and {acknowledgement.nonce})."
+                f"Epoch {epoch}: two executions of (group, level, slot) {task} acknowledged ({other.nonce} and "
+                f"{acknowledgement.nonce})."
             )
     return by_task

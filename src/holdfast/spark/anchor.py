@@ -75,8 +75,8 @@ def executor_identity() -> str:
 class Anchor:
     """The cached rows of one attempt. ``table`` must stay referenced: Spark cleans up what nobody holds.
 
-    Every task that caches a row lasts at least ``pause`` seconds, so that no executor is free for a second one before the
-    others got their first.
+    Every task that caches a row lasts at least ``pause`` seconds, so that no executor is free for a second one before
+    the others got their first.
     """
 
     def __init__(self, session: SparkSession, slots: int, pause: float = 0.0) -> None:

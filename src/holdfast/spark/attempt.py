@@ -1,4 +1,6 @@
-"""One attempt of a job: from a restored checkpoint, or from nothing, one epoch after the other until the input ends or something fails."""
+"""One attempt of a job: from a restored checkpoint, or from nothing, one epoch after the other until the input ends
+or something fails.
+"""
 
 from __future__ import annotations
 
@@ -101,7 +103,7 @@ class Attempt:
             self._runner.close()
             self._anchor.release()
 
-    # -- one epoch -------------------------------------------------------------------------------------------------------------
+    # -- one epoch
 
     def _run_epoch(self, request: CheckpointRequest | None, read_sources: bool = True, close: bool = False) -> None:
         context = self._context
@@ -117,7 +119,9 @@ class Attempt:
         rows = self._take_in(acknowledgements)
         context.transactions.add(spec.epoch, (h for a in acknowledgements for h in a.transactions))
         context.history.epochs.append(
-            EpochRecord(self._number, spec.epoch, rows, started, time.time(), request.checkpoint_id if request else None)
+            EpochRecord(
+                self._number, spec.epoch, rows, started, time.time(), request.checkpoint_id if request else None
+            )
         )
         self._idle = rows == 0
         if request is not None:
@@ -173,13 +177,15 @@ class Attempt:
         return sum(p.rows_in for a in acknowledgements for p in a.progress if p.operator_id in sources or a.group > 0)
 
     def _publishes_every_epoch(self) -> bool:
-        """At least once by choice; or without checkpoints and restarts, where what was published is never computed again."""
+        """At least once by choice; or without checkpoints and restarts, where what was published is never computed
+        again.
+        """
         settings = self._job.checkpoint
         if settings.interval_ms is None:
             return self._job.restart.kind == "none"
         return settings.mode == "AT_LEAST_ONCE"
 
-    # -- checkpoints -----------------------------------------------------------------------------------------------------------
+    # -- checkpoints
 
     def _settle_checkpoint(self, request: CheckpointRequest, acknowledgements: list[Acknowledgement]) -> None:
         """Complete the epoch's checkpoint and publish what it holds, or abort it."""
@@ -209,7 +215,7 @@ class Attempt:
         self._context.transactions.publish_checkpoint(completed.metadata.epoch)
         coordinator.committed(completed.checkpoint_id)
 
-    # -- between epochs --------------------------------------------------------------------------------------------------------
+    # -- between epochs
 
     def _wait(self) -> None:
         """After an epoch without rows: sleep until sources may have something, a timer or a checkpoint is due."""
@@ -222,7 +228,9 @@ class Attempt:
         self._context.control.sleep((min(due) - now) / 1000)
 
     def _should_spread_again(self) -> bool:
-        """An executor came, for one that was lost or beside the others, and the checkpoint just taken lets state move."""
+        """An executor came, for one that was lost or beside the others, and the checkpoint just taken lets state
+        move.
+        """
         if self._durable_epoch != self._epoch or not self._accepted:
             return False
         slots, executors = self._job.plan.slots, executors_of(self._context.session)
@@ -233,7 +241,7 @@ class Attempt:
         logger.info("Slots use %d of %d executors: a new attempt spreads them again", used, len(executors))
         return True
 
-    # -- the end ---------------------------------------------------------------------------------------------------------------
+    # -- the end
 
     def _finish(self) -> None:
         """The input has ended: a last checkpoint, its commit, then functions are told and closed."""
@@ -254,4 +262,7 @@ class Attempt:
                 return
             self._run_epoch(coordinator.trigger_if_due(self._epoch + 1, wall_clock(), force=True), read_sources=False)
         if not self._ended_durably:
-            raise CheckpointError(f"The final checkpoint failed {_FINAL_TRIES} times; the results after the last completed one are not published.")
+            raise CheckpointError(
+                f"The final checkpoint failed {_FINAL_TRIES} times; the results after the last completed one are not "
+                "published."
+            )

@@ -103,8 +103,14 @@ class JobCheckpoints:
         facts = self._job.facts
         plan = match_operators(metadata, facts.operators, facts.key_hash, self._job.recovery.ignore_unclaimed)
         for skipped in plan.skipped:
-            logger.warning("State of operator '%s' (%s) is left behind: no operator of the program claims it.", skipped.name, skipped.operator_id)
-        return tuple(msgspec.structs.replace(record, operator_id=operator_id) for operator_id, record in plan.records.items())
+            logger.warning(
+                "State of operator '%s' (%s) is left behind: no operator of the program claims it.",
+                skipped.name,
+                skipped.operator_id,
+            )
+        return tuple(
+            msgspec.structs.replace(record, operator_id=operator_id) for operator_id, record in plan.records.items()
+        )
 
     def dead_origin(self, point: RestorePoint | None) -> list[str]:
         """The job that wrote the restored snapshot, when it is another one and its driver is known to be gone."""

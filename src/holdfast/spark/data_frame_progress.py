@@ -1,4 +1,6 @@
-"""Which DataFrames were read. A bounded DataFrame is read in one epoch, whole; that it was is operator state of its source."""
+"""Which DataFrames were read. A bounded DataFrame is read in one epoch, whole; that it was is operator state of its
+source.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ class DataFrameProgress:
 
     def __init__(self, data_frames: Iterable[DataFrameInput], restored: Iterable[OperatorRecord]) -> None:
         self._all = tuple(data_frames)
-        self._read = {record.operator_id for record in restored if any(s.operator_state is not None for s in record.subtasks)}
+        self._read = {
+            record.operator_id for record in restored if any(s.operator_state is not None for s in record.subtasks)
+        }
 
     def unread(self) -> tuple[DataFrameInput, ...]:
         return tuple(source for source in self._all if source.operator_id not in self._read)
@@ -30,7 +34,9 @@ class DataFrameProgress:
 
     def snapshots(self) -> list[SubtaskSnapshot]:
         return [
-            SubtaskSnapshot(source.operator_id, 0, operator_state=self._marker() if source.operator_id in self._read else None)
+            SubtaskSnapshot(
+                source.operator_id, 0, operator_state=self._marker() if source.operator_id in self._read else None
+            )
             for source in self._all
         ]
 

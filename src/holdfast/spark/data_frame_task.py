@@ -23,7 +23,12 @@ from holdfast.types.arrow import row_reader, schema_of
 
 
 def data_frame_function(
-    plan: Broadcast[bytes], identity: AttemptIdentity, spec: EpochSpec, source: DataFrameInput, first_partition: int, values: list[int]
+    plan: Broadcast[bytes],
+    identity: AttemptIdentity,
+    spec: EpochSpec,
+    source: DataFrameInput,
+    first_partition: int,
+    values: list[int],
 ) -> ArrowFunction:
     """``first_partition`` is where the DataFrame's partitions begin in the union that makes up level 0."""
     group, operator_id, name, edge_ids = source.group, source.operator_id, source.name, source.edge_ids
@@ -33,7 +38,9 @@ def data_frame_function(
         assert context is not None
         with reporting_failures():
             job = plan_of(plan, identity)
-            partition = _Partition(job, group, context.partitionId() - first_partition, spec, operator_id, f"source '{name}'", edge_ids)
+            partition = _Partition(
+                job, group, context.partitionId() - first_partition, spec, operator_id, f"source '{name}'", edge_ids
+            )
             yield from partition.run(batches, values)
 
     return run_partition
@@ -43,7 +50,14 @@ class _Partition:
     """One execution of one partition."""
 
     def __init__(
-        self, plan: JobPlan, group: int, index: int, spec: EpochSpec, operator_id: str, where: str, edge_ids: tuple[int, ...]
+        self,
+        plan: JobPlan,
+        group: int,
+        index: int,
+        spec: EpochSpec,
+        operator_id: str,
+        where: str,
+        edge_ids: tuple[int, ...],
     ) -> None:
         self._group = group
         self._index = index

@@ -38,7 +38,9 @@ class EpochRunner:
         self._restored = None if restored is None else broadcast(msgspec.msgpack.encode(restored))
         self._checked = False
 
-    def run(self, spec: EpochSpec, data_frames: tuple[DataFrameInput, ...]) -> tuple[list[Acknowledgement], Mapping[int, int]]:
+    def run(
+        self, spec: EpochSpec, data_frames: tuple[DataFrameInput, ...]
+    ) -> tuple[list[Acknowledgement], Mapping[int, int]]:
         """All acknowledgements of the epoch, and the partitions of each DataFrame that it read."""
         rows = self._anchor.table.mapInArrow(self._function(0, spec, []), EXCHANGE_DDL)
         senders = list(range(self._plan.slots))
@@ -66,10 +68,14 @@ class EpochRunner:
         return moved.sortWithinPartitions("edge", "channel", "number")
 
     def _function(self, level: int, spec: EpochSpec, senders: list[int]) -> ArrowFunction:
-        return level_function(self._packed_plan, self._restored, self._identity, level, spec, senders, self._anchor.values)
+        return level_function(
+            self._packed_plan, self._restored, self._identity, level, spec, senders, self._anchor.values
+        )
 
     def _check_plan(self, rows: DataFrame) -> None:
-        """The first plan must have one exchange per level, each with as many partitions as slots, and none on the anchor."""
+        """The first plan must have one exchange per level, each with as many partitions as slots, and none on the
+        anchor.
+        """
         text: str = rows._jdf.queryExecution().executedPlan().toString()
         slots, levels = self._plan.slots, self._plan.levels
         # With one slot there is nothing to hash by, and Spark says so in other words.
@@ -81,8 +87,10 @@ class EpochRunner:
         unwanted = [name for name in ("BroadcastHashJoin", "SortMergeJoin", "AdaptiveSparkPlan") if name in text]
         if len(exchanges) != expected or misplaced or unwanted:
             raise EpochError(
-                f"Spark planned the epoch in a way that does not keep slots on their executors: {len(exchanges)} exchanges where {expected} are expected "
-                f"({levels} levels, {slots} slots), unwanted: {unwanted or misplaced or 'none'}. Check spark.sql.adaptive.enabled and join hints.\n{text}"
+                f"Spark planned the epoch in a way that does not keep slots on their executors: {len(exchanges)} "
+                f"exchanges where {expected} are expected "
+                f"({levels} levels, {slots} slots), unwanted: {unwanted or misplaced or 'none'}. Check "
+                f"spark.sql.adaptive.enabled and join hints.\n{text}"
             )
         logger.debug("Epoch plan:\n%s", text)
         self._checked = True

@@ -88,7 +88,8 @@ class ExecutionGraph:
             execution.watermark = MIN_WATERMARK
 
     def take_in(self, acknowledgements: Iterable[Acknowledgement]) -> None:
-        """What the tasks of an accepted epoch told. A vertex reads what its head reads and gives what its tail gives."""
+        """What the tasks of an accepted epoch told. A vertex reads what its head reads and gives what its tail gives.
+        """
         told = {(p.operator_id, p.subtask): (p, a.executor) for a in acknowledgements for p in a.progress}
         for vertex in self.vertices:
             for execution in vertex.executions:

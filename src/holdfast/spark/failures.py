@@ -1,6 +1,7 @@
 """Errors on their way from a task to the driver.
 
-Spark brings a failed task's error to the driver as text. What Holdfast must know of it travels in one marked line of JSON at the end of that text.
+Spark brings a failed task's error to the driver as text. What Holdfast must know of it travels in one marked line of
+JSON at the end of that text.
 """
 
 from __future__ import annotations
@@ -64,7 +65,9 @@ def _gist(text: str) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip() and not line.strip().startswith("at ")]
     if "Traceback (most recent call last):" in text:
         # Python's own report ends with the exception; the JVM's stack comes after it.
-        raised = [line for line in lines if re.match(r"[A-Za-z_][\w.]*(Error|Exception|Exit|Interrupt|Warning)\b", line)]
+        raised = [
+            line for line in lines if re.match(r"[A-Za-z_][\w.]*(Error|Exception|Exit|Interrupt|Warning)\b", line)
+        ]
         if raised:
             return raised[-1][:500]
     causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]

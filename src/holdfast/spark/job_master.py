@@ -101,9 +101,19 @@ class JobMaster:
         self.history.attempt = number
         point = self.checkpoints.select()
         if point is not None:
-            logger.info("Attempt %d of job %s starts from checkpoint %d (epoch %d)", number, self._job.facts.job_id, point.metadata.checkpoint_id, point.metadata.epoch)
+            logger.info(
+                "Attempt %d of job %s starts from checkpoint %d (epoch %d)",
+                number,
+                self._job.facts.job_id,
+                point.metadata.checkpoint_id,
+                point.metadata.epoch,
+            )
         else:
-            logger.info("Attempt %d of job %s starts with empty state, at the beginning of its sources", number, self._job.facts.job_id)
+            logger.info(
+                "Attempt %d of job %s starts with empty state, at the beginning of its sources",
+                number,
+                self._job.facts.job_id,
+            )
         self._recover_transactions(context, point)
         self._await_executors(context.session)
         self._set_status(JobStatus.RUNNING)
@@ -122,7 +132,9 @@ class JobMaster:
         self.control.check()
 
     def _recover_transactions(self, context: AttemptContext, point: RestorePoint | None) -> None:
-        """Commit what the restored checkpoint holds, abort the rest. That a commit begins is recorded first, as at any other time."""
+        """Commit what the restored checkpoint holds, abort the rest. That a commit begins is recorded first, as at
+        any other time.
+        """
         operators = point.operators if point is not None else ()
         own = point.completed if point is not None else None
         holds = own is not None and any(s.transactions for o in operators for s in o.subtasks)
@@ -162,7 +174,8 @@ class JobMaster:
     def _give_up(self, failure: HoldfastError, reason: str) -> NoReturn:
         self.history.failures.append(FailureRecord(self.history.attempt, time.time(), failure, False, reason))
         raise JobExecutionError(
-            f"Job '{self._job.facts.job_name}' ({self._job.facts.job_id}) failed in attempt {self.history.attempt} and is not restarted ({reason}): "
+            f"Job '{self._job.facts.job_name}' ({self._job.facts.job_id}) failed in attempt {self.history.attempt} "
+            f"and is not restarted ({reason}): "
             f"{type(failure).__name__}: {failure}"
         ) from failure
 
@@ -180,7 +193,8 @@ class JobMaster:
         reason, attempt = "the Spark application is gone", self.history.attempt
         self.history.failures.append(FailureRecord(attempt, time.time(), failure, False, reason))
         raise JobExecutionError(
-            f"The Spark application of job '{self._job.facts.job_name}' ({job_id}) is gone: its context was stopped, or "
+            f"The Spark application of job '{self._job.facts.job_name}' ({job_id}) is gone: its context was stopped, "
+            "or "
             f"the driver's JVM died, in attempt {attempt}. {advice}. {type(failure).__name__}: {failure}"
         ) from failure
 

@@ -1,4 +1,6 @@
-"""The bridge between a Spark task and ``holdfast.runtime``: Arrow batches of the exchange in, Arrow batches of the exchange out."""
+"""The bridge between a Spark task and ``holdfast.runtime``: Arrow batches of the exchange in, Arrow batches of the
+exchange out.
+"""
 
 from __future__ import annotations
 
@@ -82,7 +84,9 @@ def _envelopes(batches: Iterator[pa.RecordBatch], slot: int, value: int) -> Iter
     for batch in batches:
         if "payload" not in batch.schema.names:
             continue  # the anchor row itself, which level 0 runs on
-        columns: list[list[Any]] = [batch.column(name).to_pylist() for name in ("slot", "edge", "channel", "number", "sender", "sequence")]
+        columns: list[list[Any]] = [
+            batch.column(name).to_pylist() for name in ("slot", "edge", "channel", "number", "sender", "sequence")
+        ]
         payloads = batch.column("payload")
         for index, (found, edge, channel, number, sender, sequence) in enumerate(zip(*columns, strict=True)):
             assert found == value, f"partition {slot} got a row for slot value {found}, expected {value}"

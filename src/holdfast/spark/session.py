@@ -17,7 +17,8 @@ from holdfast.spark.java import ensure_java
 
 logger = logging.getLogger(__name__)
 
-#: Core settings, fixed when the application starts. They carry speed and quick failure; correctness does not rest on them.
+#: Core settings, fixed when the application starts. They carry speed and quick failure; correctness does not rest on
+#: them.
 _CORE_SETTINGS = {
     "spark.stage.maxConsecutiveAttempts": "1",
     "spark.task.maxFailures": "1",
@@ -73,7 +74,10 @@ def epoch_session(session: SparkSession, settings: Mapping[str, str], own: bool)
     A job that reads the user's DataFrames runs in their session, whose settings are put back at its end.
     """
     chosen = session.newSession() if own else session
-    wanted = {**_EPOCH_SETTINGS, **{k: v for k, v in settings.items() if k.startswith("spark.sql.") and chosen.conf.isModifiable(k)}}
+    wanted = {
+        **_EPOCH_SETTINGS,
+        **{k: v for k, v in settings.items() if k.startswith("spark.sql.") and chosen.conf.isModifiable(k)},
+    }
     before: dict[str, str | None] = {key: chosen.conf.get(key, None) for key in wanted}
     for key, value in wanted.items():
         chosen.conf.set(key, value)
@@ -109,19 +113,26 @@ def _check(session: SparkSession) -> None:
     conf = session.sparkContext.getConf()
     if conf.get("spark.speculation", "false").lower() == "true":
         raise ConfigurationError(
-            "spark.speculation is true: Spark would run a subtask twice at the same time, and its state with it. Set spark.speculation=false for this application."
+            "spark.speculation is true: Spark would run a subtask twice at the same time, and its state with it. Set "
+            "spark.speculation=false for this application."
         )
     if conf.get("spark.dynamicAllocation.enabled", "false").lower() == "true":
         logger.warning(
-            "spark.dynamicAllocation.enabled is true: an idle executor that is given back takes its local state with it, and the job restores from its last "
+            "spark.dynamicAllocation.enabled is true: an idle executor that is given back takes its local state with "
+            "it, and the job restores from its last "
             "checkpoint. Set it to false, or spark.dynamicAllocation.executorIdleTimeout high."
         )
     if str(session.sparkContext.master).startswith("local"):
         return
     for key in ("spark.stage.maxConsecutiveAttempts", "spark.task.maxFailures"):
         if conf.get(key, "4") != "1":
-            logger.warning("%s is not 1: a lost executor is noticed later than it could be. Set %s=1 when the application starts.", key, key)
+            logger.warning(
+                "%s is not 1: a lost executor is noticed later than it could be. Set %s=1 when the application starts.",
+                key,
+                key,
+            )
     if conf.get("spark.shuffle.reduceLocality.enabled", "true") != "false":
         logger.warning(
-            "spark.shuffle.reduceLocality.enabled is not false: slots may move between executors, and each move costs a restore. Set it to false when the application starts."
+            "spark.shuffle.reduceLocality.enabled is not false: slots may move between executors, and each move "
+            "costs a restore. Set it to false when the application starts."
         )

@@ -1,4 +1,6 @@
-"""The driver's half of two-phase commit: which transactions wait for which checkpoint, and what recovery does with them."""
+"""The driver's half of two-phase commit: which transactions wait for which checkpoint, and what recovery does with
+them.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,8 @@ class SinkTransactions:
     def recover(self, restored: Iterable[OperatorRecord], snapshot_jobs: Iterable[str]) -> None:
         """A new attempt begins: commit what the restored checkpoint holds, abort everything else that is open.
 
-        ``snapshot_jobs`` are jobs whose open transactions are ours to abort: this one, and one that is known to be dead.
+        ``snapshot_jobs`` are jobs whose open transactions are ours to abort: this one, and one that is known to be
+        dead.
         """
         self._waiting.clear()
         records = {record.operator_id: record for record in restored}
@@ -70,7 +73,9 @@ class SinkTransactions:
         return msgspec.structs.replace(snapshot, transactions=tuple(h for e, h in waiting if e <= epoch))
 
     def publish_epoch(self, everything: bool) -> None:
-        """At an epoch's end: commit sinks that publish then, or all of them (at least once; end of input without checkpoints)."""
+        """At an epoch's end: commit sinks that publish then, or all of them (at least once; end of input without
+        checkpoints).
+        """
         self._commit({i: s for i, s in self._sinks.items() if everything or s.publish_on is PublishOn.EPOCH}, None)
 
     def publish_checkpoint(self, epoch: int) -> None:
@@ -83,7 +88,9 @@ class SinkTransactions:
     def _commit(self, sinks: Mapping[str, TwoPhaseCommitSink], through: int | None) -> None:
         for operator_id, sink in sinks.items():
             owners = [owner for owner in self._waiting if owner[0] == operator_id]
-            due = sorted((e, owner[1], h) for owner in owners for e, h in self._waiting[owner] if through is None or e <= through)
+            due = sorted(
+                (e, owner[1], h) for owner in owners for e, h in self._waiting[owner] if through is None or e <= through
+            )
             if not due:
                 continue
             failpoint("sink.before-commit", operator=operator_id)

@@ -101,7 +101,7 @@ class Harness:
         """The number of the last epoch that was committed."""
         return self._epoch
 
-    # -- input ---------------------------------------------------------------------------------------------------------
+    # -- input
 
     def open(self) -> Self:
         """Begin an epoch; the first time the function is opened. Optional: whatever needs an epoch begins one."""
@@ -145,7 +145,7 @@ class Harness:
         self._send_status(ChannelStatus(MAX_WATERMARK, False, True))
         return self.end_epoch()
 
-    # -- output --------------------------------------------------------------------------------------------------------
+    # -- output
 
     def output(self) -> list[Any]:
         """All rows that came out since the last ``take_output``, those of rolled back epochs too."""
@@ -166,7 +166,7 @@ class Harness:
         """The event time that the operator has come to."""
         return self._head().watermark
 
-    # -- epochs and snapshots ------------------------------------------------------------------------------------------
+    # -- epochs and snapshots
 
     def end_epoch(self) -> Self:
         """Commit what happened to the local store, as a task does at the end of an epoch."""
@@ -242,7 +242,7 @@ class Harness:
         )
         return HarnessSnapshot(request.checkpoint_id, request.epoch, self._attempt, record, InlineSnapshotReader())
 
-    # -- the end -------------------------------------------------------------------------------------------------------
+    # -- the end
 
     def close(self) -> None:
         """Close the function in order and remove the local store. Nothing else can be done with the harness."""
@@ -275,7 +275,7 @@ class Harness:
         forget_live_tasks(self.job_id)
         self._directory.cleanup()
 
-    # -- the task of an epoch ------------------------------------------------------------------------------------------
+    # -- the task of an epoch
 
     def _head(self) -> Operator:
         return self._running().chains[0].head
