@@ -22,6 +22,7 @@ demo: $(READY)
 	$(BIN)/python -m holdfast.demo
 
 bench: $(READY)
+	$(BIN)/python -m pip install --quiet --editable '.[dev,bench]'
 	$(BIN)/python benchmarks/run.py
 
 docs: $(READY)

@@ -100,6 +100,26 @@ def test_a_lost_executor_is_replaced_and_slots_are_spread_again(cluster: Standal
     assert len(set(first) & set(last)) == 1, "one executor lives on, the other was replaced"
 
 
+def test_an_executor_that_comes_later_gets_its_share_of_slots(cluster: StandaloneCluster, tmp_path: Path) -> None:
+    jobs: Jobs = {"audited": {"job": "audited", "rows": 900, "keys": 20, "largest": 80}}
+    cluster.wait_for_executors(0)
+    cluster.pause_worker(1)
+    try:
+        with program(cluster, tmp_path, jobs) as driver:
+            wait_for_rows(driver, tmp_path / "audited", 1)
+            cluster.resume_worker(1)
+            course = finished(driver)["audited"]
+    finally:
+        cluster.resume_worker(1)
+    audit(tmp_path / "audited", 900, 20)
+    first, last = course["placement"][0][2], course["placement"][-1][2]
+    assert len(set(first)) == 1
+    assert sorted(Counter(last).values()) == [len(last) // 2] * 2, f"slots are not spread: {last}"
+    # A move is no failure, and nothing that was done is done again.
+    assert course["failures"] == []
+    assert [epoch for _, epoch, _ in course["placement"]] == list(range(1, len(course["placement"]) + 1))
+
+
 #: As in an application that sets nothing.
 SPARK_RETRIES = {
     "spark.stage.maxConsecutiveAttempts": "4",

@@ -120,6 +120,15 @@ class StandaloneCluster:
         """SIGKILL a worker with its executors, as when a host goes down. It does not come back."""
         self._kill(self._daemons[1 + index])
 
+    def pause_worker(self, index: int) -> None:
+        """A worker starts no executors until it is resumed. Executors that it has started go on."""
+        daemon = Process.read(self._daemons[1 + index].pid)
+        assert daemon is not None and daemon.stop()
+
+    def resume_worker(self, index: int) -> None:
+        daemon = Process.read(self._daemons[1 + index].pid)
+        assert daemon is not None and daemon.resume()
+
     def close(self) -> None:
         """End every process of the cluster and remove its files. May be called again."""
         # The master goes first, so that no worker is asked to start another executor.
