@@ -95,7 +95,7 @@ def test_a_context_that_is_stopped_ends_the_job_at_once(tmp_path: Path) -> None:
 
 
 def test_a_driver_that_is_killed_is_followed_by_another_one_at_once(tmp_path: Path) -> None:
-    """The first driver's JVM outlives it for a moment, and its tasks with it: they must not touch the second's results."""
+    """The first driver's JVM outlives it for a moment, its tasks too: they must not touch the second's results."""
     with driver(tmp_path, "first.log") as program:
         wait_for_results(tmp_path)
         program.kill_python()
