@@ -14,7 +14,6 @@ from holdfast.types.settings import (
     BackendSettings,
     CheckpointMode,
     CheckpointSettings,
-    ClaimMode,
     EpochSettings,
     ExponentialDelaySettings,
     FailureRateSettings,
@@ -68,22 +67,17 @@ def test_all_settings_can_be_set():
             PREFIX + "externalized-checkpoint-retention": "retain_on_cancellation",
             "state.checkpoints.num-retained": "4",
             "state.checkpoints.dir": "file:///c",
-            "state.savepoints.dir": "file:///s",
             "state.backend.incremental": "false",
             PREFIX + "data-inline-threshold": "1 kb",
-            PREFIX + "write-buffer-size": "8 kb",
-            PREFIX + "checkpoints-after-tasks-finish.enabled": "false",
             "holdfast.epoch.max-rows": "10",
             "holdfast.epoch.max-time": "1 s",
             "holdfast.epoch.idle-wait": "1 ms",
-            "holdfast.source.batch-rows": "5",
             "holdfast.exchange.envelope-bytes": "1 mb",
             "holdfast.row.max-bytes": "2 mb",
             "holdfast.state.local-dir": "/fast",
             "holdfast.job-id": "abc",
             "execution.savepoint.path": "file:///c/chk-1",
             "execution.state-recovery.ignore-unclaimed-state": "true",
-            "execution.state-recovery.claim-mode": "claim",
             "holdfast.recovery.accept-repeated-output": "true",
             "parallelism.default": "4",
             "pipeline.max-parallelism": "64",
@@ -100,16 +94,13 @@ def test_all_settings_can_be_set():
         retention=Retention.RETAIN_ON_CANCELLATION,
         num_retained=4,
         directory="file:///c",
-        savepoint_directory="file:///s",
         incremental=False,
         inline_threshold=1024,
-        write_buffer=8192,
-        after_tasks_finish=False,
     )
     assert settings.checkpoint.storage is StorageKind.FILESYSTEM
-    assert settings.epoch == EpochSettings(10, 1_000, 1, 5, 1 << 20, 2 << 20)
+    assert settings.epoch == EpochSettings(10, 1_000, 1, 1 << 20, 2 << 20)
     assert settings.backend.local_dir == "/fast"
-    assert settings.recovery == RecoverySettings("file:///c/chk-1", True, ClaimMode.CLAIM, True)
+    assert settings.recovery == RecoverySettings("file:///c/chk-1", True, True)
     assert (settings.parallelism, settings.max_parallelism, settings.job_id) == (4, 64, "abc")
     assert settings.spark == {"spark.master": "local[2]"}
 
@@ -201,7 +192,6 @@ def test_restart_strategies(values, expected):
         ({PREFIX + "timeout": "1"}, r"timeout' is '1'; expected a value of at least 10 ms"),
         ({PREFIX + "max-concurrent-checkpoints": "0"}, "expected a value of at least 1"),
         ({PREFIX + "tolerable-failed-checkpoints": "-1"}, "expected a value of at least 0"),
-        ({PREFIX + "unaligned": "true", PREFIX + "max-concurrent-checkpoints": "2"}, "expected 1, because"),
         ({PREFIX + "storage": "filesystem"}, "no directory is set; set 'execution.checkpointing.dir'"),
         ({"state.backend": "filesystem"}, "no directory is set"),
         ({"restart-strategy": "sometimes"}, "The option 'restart-strategy' is 'sometimes'; expected one of none, off"),
@@ -248,6 +238,10 @@ def test_errors_say_what_was_seen_and_what_is_allowed(values, problem):
         "execution.checkpointing.unaligned.forced",
         "EXECUTION.CHECKPOINTING.UNALIGNED.FORCED",
         "execution.checkpointing.file-merging.enabled",
+        "execution.checkpointing.savepoint-dir",
+        "execution.checkpointing.write-buffer-size",
+        "execution.checkpointing.checkpoints-after-tasks-finish",
+        "execution.state-recovery.claim-mode",
         "taskmanager.memory.process.size",
     ],
 )

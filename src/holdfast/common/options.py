@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.common.option_types import BOOLEAN, DURATION, FLOAT, INTEGER, MEMORY, TEXT, Option, choice
-from holdfast.types.settings import CheckpointMode, ClaimMode, RestartKind, Retention, StorageKind
+from holdfast.types.settings import CheckpointMode, RestartKind, Retention, StorageKind
 
 _CHECKPOINTING = "execution.checkpointing."
 _RESTART = "restart-strategy."
@@ -43,7 +43,7 @@ CHECKPOINT_MAX_CONCURRENT: Option[int] = Option(
     _CHECKPOINTING + "max-concurrent-checkpoints",
     INTEGER,
     1,
-    "Checkpoints that may be in progress at the same time. Must be 1 with unaligned checkpoints.",
+    "Checkpoints that may be in progress at the same time.",
     least=1,
 )
 CHECKPOINT_TOLERABLE_FAILURES: Option[int] = Option(
@@ -82,13 +82,6 @@ CHECKPOINT_DIRECTORY: Option[str | None] = Option(
     "Directory of checkpoints, a path or a URI (`file:`, `s3:`, `gs:`, `hdfs:`) that driver and executors can reach.",
     older=("state.checkpoints.dir", "state.backend.fs.checkpointdir"),
 )
-SAVEPOINT_DIRECTORY: Option[str | None] = Option(
-    _CHECKPOINTING + "savepoint-dir",
-    TEXT,
-    None,
-    "Directory of savepoints that are asked for without a directory of their own.",
-    older=("state.savepoints.dir", "savepoints.state.backend.fs.dir"),
-)
 CHECKPOINT_INCREMENTAL: Option[bool] = Option(
     _CHECKPOINTING + "incremental",
     BOOLEAN,
@@ -104,27 +97,6 @@ CHECKPOINT_INLINE_THRESHOLD: Option[int] = Option(
     "State of a subtask that is not larger is written into `_metadata` itself instead of a file of its own.",
     older=("state.storage.fs.memory-threshold", "state.backend.fs.memory-threshold"),
     most=1 << 20,
-)
-CHECKPOINT_WRITE_BUFFER: Option[int] = Option(
-    _CHECKPOINTING + "write-buffer-size",
-    MEMORY,
-    4 << 10,
-    "Buffer of each checkpoint file that is being written.",
-    older=("state.storage.fs.write-buffer-size", "state.backend.fs.write-buffer-size"),
-)
-CHECKPOINTS_AFTER_TASKS_FINISH: Option[bool] = Option(
-    _CHECKPOINTING + "checkpoints-after-tasks-finish",
-    BOOLEAN,
-    True,
-    "Take checkpoints also when some sources have ended.",
-    older=(_CHECKPOINTING + "checkpoints-after-tasks-finish.enabled",),
-)
-UNALIGNED: Option[bool] = Option(
-    _CHECKPOINTING + "unaligned.enabled",
-    BOOLEAN,
-    False,
-    "Accepted and without effect: an epoch ends with empty channels, so barriers never wait behind data.",
-    older=(_CHECKPOINTING + "unaligned",),
 )
 
 BACKEND: Option[str] = Option(
@@ -237,13 +209,6 @@ RECOVERY_IGNORE_UNCLAIMED: Option[bool] = Option(
     "Start although the snapshot has state of operators that the program does not have.",
     older=("execution.savepoint.ignore-unclaimed-state",),
 )
-RECOVERY_CLAIM_MODE: Option[ClaimMode] = Option(
-    _RECOVERY + "claim-mode",
-    choice({mode.value: mode for mode in ClaimMode}),
-    ClaimMode.NO_CLAIM,
-    "Who owns the snapshot that the job starts from: the user (`NO_CLAIM`) or the job (`CLAIM`).",
-    older=("execution.savepoint-restore-mode",),
-)
 RECOVERY_ACCEPT_REPEATS: Option[bool] = Option(
     "holdfast.recovery.accept-repeated-output",
     BOOLEAN,
@@ -286,9 +251,6 @@ JOB_ID: Option[str | None] = Option(
     "Fixed id of the job: a driver that starts again with it finds the checkpoints of the one before.",
     default_text="a new one for each execution",
 )
-SOURCE_BATCH_ROWS: Option[int] = Option(
-    "holdfast.source.batch-rows", INTEGER, 65_536, "Rows that a source hands on at once.", least=1
-)
 ENVELOPE_BYTES: Option[int] = Option(
     "holdfast.exchange.envelope-bytes",
     MEMORY,
@@ -308,12 +270,18 @@ ROW_MAX_BYTES: Option[int] = Option(
 
 #: Keys of Flink under the prefixes that are checked, which have nothing to act on here.
 WITHOUT_EFFECT: dict[str, str] = {
+    _CHECKPOINTING + "unaligned.enabled": "an epoch ends with empty channels, so barriers never wait behind data",
+    _CHECKPOINTING + "unaligned": "see `unaligned.enabled`",
     _CHECKPOINTING + "unaligned.forced": "see `unaligned.enabled`",
     _CHECKPOINTING + "unaligned.interruptible-timers.enabled": "see `unaligned.enabled`",
     _CHECKPOINTING + "unaligned.max-subtasks-per-channel-state-file": "channels have no state",
     _CHECKPOINTING + "aligned-checkpoint-timeout": "see `unaligned.enabled`",
     _CHECKPOINTING + "alignment-timeout": "see `unaligned.enabled`",
     _CHECKPOINTING + "interval-during-backlog": "sources report no backlog",
+    _CHECKPOINTING + "savepoint-dir": "there are no savepoints yet",
+    _CHECKPOINTING + "write-buffer-size": "a checkpoint file is written at once",
+    _CHECKPOINTING + "checkpoints-after-tasks-finish": "checkpoints go on when some sources have ended",
+    _CHECKPOINTING + "checkpoints-after-tasks-finish.enabled": "see `checkpoints-after-tasks-finish`",
     _CHECKPOINTING + "create-subdir": "a job's checkpoints are always in a directory of its id",
     _CHECKPOINTING + "cleaner.parallel-mode": "files are deleted in the background",
     _CHECKPOINTING + "file-merging.enabled": "a subtask writes one file for a checkpoint",
@@ -325,6 +293,7 @@ WITHOUT_EFFECT: dict[str, str] = {
     _CHECKPOINTING + "local-backup.enabled": "state stays on its executor between epochs anyway",
     _CHECKPOINTING + "local-backup.dirs": "see `holdfast.state.local-dir`",
     _CHECKPOINTING + "during-recovery.enabled": "a job restores completely before its first epoch",
+    _RECOVERY + "claim-mode": "always `NO_CLAIM`: the snapshot that a job starts from stays the user's",
     _RECOVERY + "from-local": "state stays on its executor between epochs anyway",
     _RECOVERY + "without-channel-state.checkpoint-id": "channels have no state",
 }

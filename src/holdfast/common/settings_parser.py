@@ -83,28 +83,18 @@ def check_keys(configuration: Configuration) -> None:
 def checkpoint_settings(configuration: Configuration) -> CheckpointSettings:
     get = configuration.get
     interval, min_pause = get(options.CHECKPOINT_INTERVAL), get(options.CHECKPOINT_MIN_PAUSE)
-    unaligned, concurrent = get(options.UNALIGNED), get(options.CHECKPOINT_MAX_CONCURRENT)
-    if unaligned and concurrent > 1:
-        raise ConfigurationError(
-            f"The option '{options.CHECKPOINT_MAX_CONCURRENT.key}' is '{concurrent}'; "
-            f"expected 1, because '{options.UNALIGNED.key}' is true"
-        )
     return CheckpointSettings(
         interval_ms=None if interval is None else max(interval, min_pause),
         mode=get(options.CHECKPOINT_MODE),
         timeout_ms=get(options.CHECKPOINT_TIMEOUT),
         min_pause_ms=min_pause,
-        max_concurrent=concurrent,
+        max_concurrent=get(options.CHECKPOINT_MAX_CONCURRENT),
         tolerable_failures=get(options.CHECKPOINT_TOLERABLE_FAILURES),
         retention=get(options.CHECKPOINT_RETENTION),
         num_retained=get(options.CHECKPOINT_NUM_RETAINED),
         directory=_checkpoint_directory(configuration),
-        savepoint_directory=get(options.SAVEPOINT_DIRECTORY),
         incremental=get(options.CHECKPOINT_INCREMENTAL),
         inline_threshold=get(options.CHECKPOINT_INLINE_THRESHOLD),
-        write_buffer=get(options.CHECKPOINT_WRITE_BUFFER),
-        after_tasks_finish=get(options.CHECKPOINTS_AFTER_TASKS_FINISH),
-        unaligned=unaligned,
     )
 
 
@@ -145,7 +135,6 @@ def epoch_settings(configuration: Configuration) -> EpochSettings:
         max_rows=get(options.EPOCH_MAX_ROWS),
         max_time_ms=get(options.EPOCH_MAX_TIME),
         idle_wait_ms=get(options.EPOCH_IDLE_WAIT),
-        source_batch_rows=get(options.SOURCE_BATCH_ROWS),
         envelope_bytes=get(options.ENVELOPE_BYTES),
         max_row_bytes=get(options.ROW_MAX_BYTES),
     )
@@ -156,7 +145,6 @@ def recovery_settings(configuration: Configuration) -> RecoverySettings:
     return RecoverySettings(
         path=get(options.RECOVERY_PATH),
         ignore_unclaimed=get(options.RECOVERY_IGNORE_UNCLAIMED),
-        claim_mode=get(options.RECOVERY_CLAIM_MODE),
         accept_repeated_output=get(options.RECOVERY_ACCEPT_REPEATS),
     )
 

@@ -33,14 +33,6 @@ class StorageKind(StrEnum):
     FILESYSTEM = "filesystem"
 
 
-class ClaimMode(StrEnum):
-    """Who owns the snapshot that a job is started from."""
-
-    NO_CLAIM = "NO_CLAIM"
-    CLAIM = "CLAIM"
-    LEGACY = "LEGACY"
-
-
 class RestartKind(StrEnum):
     NONE = "none"
     FIXED_DELAY = "fixed-delay"
@@ -61,12 +53,8 @@ class CheckpointSettings:
     retention: Retention = Retention.NO_EXTERNALIZED_CHECKPOINTS
     num_retained: int = 1
     directory: str | None = None
-    savepoint_directory: str | None = None
     incremental: bool = True
     inline_threshold: int = 20 << 10
-    write_buffer: int = 4 << 10
-    after_tasks_finish: bool = True
-    unaligned: bool = False
 
     @property
     def enabled(self) -> bool:
@@ -134,7 +122,6 @@ class EpochSettings:
     max_rows: int = 500_000
     max_time_ms: int = 2_000
     idle_wait_ms: int = 500
-    source_batch_rows: int = 65_536
     envelope_bytes: int = 2 << 20
     max_row_bytes: int = 64 << 20
 
@@ -145,5 +132,4 @@ class RecoverySettings:
 
     path: str | None = None
     ignore_unclaimed: bool = False
-    claim_mode: ClaimMode = ClaimMode.NO_CLAIM
     accept_repeated_output: bool = False
