@@ -52,6 +52,7 @@ PUBLIC: dict[str, list[str]] = {
         "ProcessFunction",
         "ReduceFunction",
         "RuntimeContext",
+        "RuntimeExecutionMode",
         "Source",
         "SourceReader",
         "StreamExecutionEnvironment",

@@ -1,8 +1,10 @@
 """Streams, functions and the execution environment, with PyFlink's names."""
 
 from holdfast.datastream.checkpoint_config import CheckpointConfig
-from holdfast.datastream.checkpointing_mode import CheckpointingMode, ExternalizedCheckpointRetention
+from holdfast.datastream.checkpointing_mode import CheckpointingMode
 from holdfast.datastream.data_stream import CloseableIterator, DataStream, DataStreamSink, KeyedStream
+from holdfast.datastream.execution_mode import RuntimeExecutionMode
+from holdfast.datastream.externalized_checkpoint_retention import ExternalizedCheckpointRetention
 from holdfast.datastream.functions import (
     AggregateFunction,
     CheckpointedFunction,
@@ -47,6 +49,7 @@ __all__ = [
     "ProcessFunction",
     "ReduceFunction",
     "RuntimeContext",
+    "RuntimeExecutionMode",
     "Source",
     "SourceReader",
     "StreamExecutionEnvironment",

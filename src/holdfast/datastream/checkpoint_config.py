@@ -5,7 +5,8 @@ from __future__ import annotations
 from holdfast.common.configuration import Configuration
 from holdfast.common.settings_parser import checkpoint_settings
 from holdfast.common.time import Duration
-from holdfast.datastream.checkpointing_mode import CheckpointingMode, ExternalizedCheckpointRetention
+from holdfast.datastream.checkpointing_mode import CheckpointingMode
+from holdfast.datastream.externalized_checkpoint_retention import ExternalizedCheckpointRetention
 from holdfast.types.settings import CheckpointSettings
 
 _PREFIX = "execution.checkpointing."

@@ -8,11 +8,3 @@ class CheckpointingMode(Enum):
 
     EXACTLY_ONCE = 0
     AT_LEAST_ONCE = 1
-
-
-class ExternalizedCheckpointRetention(Enum):
-    """What happens to a job's checkpoints when it ends."""
-
-    DELETE_ON_CANCELLATION = 0
-    RETAIN_ON_CANCELLATION = 1
-    NO_EXTERNALIZED_CHECKPOINTS = 2

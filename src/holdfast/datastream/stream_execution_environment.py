@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import secrets
 from collections.abc import Iterable
@@ -20,6 +21,7 @@ from holdfast.connectors.collection import CollectionSource
 from holdfast.datastream.checkpoint_config import CheckpointConfig
 from holdfast.datastream.checkpointing_mode import CheckpointingMode
 from holdfast.datastream.data_stream import CloseableIterator, DataStream
+from holdfast.datastream.execution_mode import RuntimeExecutionMode
 from holdfast.errors import ProgramError
 from holdfast.graph.job_graph import JobSettings
 from holdfast.graph.stream_graph import Connection, Node, StreamGraph
@@ -29,6 +31,8 @@ from holdfast.runtime.operator import Operator
 from holdfast.runtime.source import Source
 from holdfast.types.resolve import resolve
 from holdfast.types.typeinfo import TypeInformation
+
+logger = logging.getLogger(__name__)
 
 _MAX_PARALLELISM = 32768
 
@@ -58,6 +62,16 @@ class StreamExecutionEnvironment:
 
     def get_configuration(self) -> Configuration:
         return self._configuration
+
+    def set_runtime_mode(self, execution_mode: RuntimeExecutionMode) -> StreamExecutionEnvironment:
+        """STREAMING, the only mode there is; every other one is refused, since its results would differ."""
+        if execution_mode is not RuntimeExecutionMode.STREAMING:
+            raise ProgramError(
+                f"set_runtime_mode({execution_mode}): programs run as STREAMING here, so that reduce() and its like "
+                "give a result for every row, not only the last one. Set RuntimeExecutionMode.STREAMING, or leave the "
+                "call out."
+            )
+        return self
 
     def set_parallelism(self, parallelism: int) -> StreamExecutionEnvironment:
         if not isinstance(parallelism, int) or not 1 <= parallelism <= _MAX_PARALLELISM:
@@ -116,10 +130,16 @@ class StreamExecutionEnvironment:
     ) -> DataStream:
         if not isinstance(source, Source):
             raise ProgramError(
-                f"from_source() takes a source such as FileSource.parquet(path).build(); got {type(source).__name__}."
+                f"from_source() takes a source such as FileSource.parquet(path); got {type(source).__name__}."
             )
         stream = self._add_source(source, source_name, type_info)
-        if watermark_strategy.bound_ms is None and watermark_strategy.timestamp_assigner is None:
+        if watermark_strategy.timestamp_assigner is None:
+            if watermark_strategy.bound_ms is not None:
+                logger.warning(
+                    "The watermark strategy of source '%s' has no timestamp assigner: its rows have no event time. "
+                    "Add with_timestamp_assigner(...), or use WatermarkStrategy.no_watermarks().",
+                    source_name,
+                )
             return stream
         return stream.assign_timestamps_and_watermarks(watermark_strategy)
 
