@@ -28,7 +28,7 @@ class KeyedOperator(FunctionOperator):
         super().bind_state()
 
     def keys_of(self, batch: Batch) -> tuple[list[Any], list[Hashable]]:
-        """The rows' keys, and what caches know them by. State of the batch's keys is read at once where that pays."""
+        """The rows' keys, and what caches know them by."""
         keys = batch.keys
         assert keys is not None, "the rows of a keyed operator come with their keys"
         return keys, keys if self._trivial_identity else list(map(self._identity, keys))
@@ -51,7 +51,9 @@ class KeyedOperator(FunctionOperator):
                 for key, context.identity, value in rows:
                     context.key = key
                     before = len(out)
-                    extend(function(value) or ())
+                    result = function(value)
+                    if result is not None:
+                        extend(result)
                     counts.append(len(out) - before)
         except Exception as error:
             raise self.failure(error, value, key) from error

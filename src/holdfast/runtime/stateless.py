@@ -10,7 +10,7 @@ from holdfast.runtime.timer_service import ForbiddenTimerService
 
 
 class MapOperator(FunctionOperator):
-    """One row for each row. Behind a ``key_by`` the key is set, so that the function may use keyed state."""
+    """One row for each row, with its timestamp."""
 
     def process(self, batch: Batch, input_index: int) -> None:
         function = method_of(self.function, "map")

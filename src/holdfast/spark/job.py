@@ -27,10 +27,6 @@ class JobStatus(Enum):
     FINISHED = "FINISHED"
     RESTARTING = "RESTARTING"
 
-    @property
-    def is_terminal(self) -> bool:
-        return self in (JobStatus.FAILED, JobStatus.CANCELED, JobStatus.FINISHED)
-
 
 @dataclass(frozen=True)
 class DataFrameInput:

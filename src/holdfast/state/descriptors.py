@@ -41,7 +41,7 @@ class StateDescriptor(ABC):
         return self.name
 
     def enable_time_to_live(self, ttl_config: Any) -> None:
-        """Values expire as the StateTtlConfig says. It is not part of snapshots: it may change from run to run."""
+        """Not there yet: asking for a state whose descriptor has it is an error."""
         self.ttl_config = ttl_config
 
     @abstractmethod

@@ -11,7 +11,6 @@ every part is sized, no head is a prefix of another one, and the suffixes of one
 from __future__ import annotations
 
 import struct
-from typing import NamedTuple
 
 from holdfast.errors import StateTypeError
 from holdfast.state.store import LOCAL_PREFIX
@@ -71,22 +70,6 @@ def read_sized(stored: bytes, offset: int) -> tuple[bytes, int]:
             break
         shift += 7
     return stored[offset : offset + size], offset + size
-
-
-class StoredKey(NamedTuple):
-    """The parts of an entry of a state; ``head`` is what precedes the suffix."""
-
-    head: bytes
-    key: bytes
-    namespace: bytes
-    suffix: bytes
-
-
-def split_key(stored: bytes) -> StoredKey:
-    """Take an entry of a state apart."""
-    key, offset = read_sized(stored, HEAD_LENGTH)
-    namespace, offset = read_sized(stored, offset)
-    return StoredKey(stored[:offset], key, namespace, stored[offset:])
 
 
 def prefix_end(prefix: bytes) -> bytes:

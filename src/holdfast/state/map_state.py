@@ -8,7 +8,7 @@ from typing import Any
 from holdfast.errors import StateTypeError
 from holdfast.state.cells import Cells
 from holdfast.state.handles import StateMeta
-from holdfast.state.keyed_state import KeyedState, Pending, Space, StateAccess
+from holdfast.state.keyed_state import KeyedState, Pending, StateAccess
 from holdfast.state.keys import KeyCodec
 from holdfast.state.layout import prefix_end
 from holdfast.state.states import MapState
@@ -85,9 +85,9 @@ class KeyedMapState(KeyedState, MapState[Any, Any]):
     def collect(self, pending: Pending) -> None:
         for space in self._dirty_spaces():
             for identity, key in space.dirty.items():
-                self._collect_map(space, self._head(space, identity, key), space.live[identity], pending)
+                self._collect_map(self._head(space, identity, key), space.live[identity], pending)
 
-    def _collect_map(self, space: Space, head: bytes, cached: _CachedMap, pending: Pending) -> None:
+    def _collect_map(self, head: bytes, cached: _CachedMap, pending: Pending) -> None:
         if cached.cleared:
             pending.ranges.append((head, prefix_end(head)))
             cached.cleared = False
