@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from holdfast.common import WatermarkStrategy
+from holdfast.common import Configuration, WatermarkStrategy
 from holdfast.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
 from holdfast.datastream.connectors import NumberSequenceSource
 from holdfast.errors import ProgramError
@@ -35,3 +35,11 @@ def test_a_source_strategy_without_assigner_gives_no_event_time_and_says_so(env,
 def test_what_is_no_source_is_refused_with_one_that_is(env):
     with pytest.raises(ProgramError, match=r"FileSource\.parquet\(path\); got list"):
         env.from_source([1], WatermarkStrategy.no_watermarks(), "numbers")
+
+
+def test_batch_mode_of_a_configuration_file_is_refused() -> None:
+    configuration = Configuration.from_dict({"execution.runtime-mode": "batch"})
+    env = StreamExecutionEnvironment.get_execution_environment(configuration)
+    env.from_collection([1]).print()
+    with pytest.raises(ProgramError, match="STREAMING"):
+        env.execute()

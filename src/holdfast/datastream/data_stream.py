@@ -138,7 +138,8 @@ class DataStream:
             if stream.get_type() != self.get_type():
                 raise ProgramError(
                     f"union() of '{self.get_name()}' ({self.get_type().describe()}) with '{stream.get_name()}' "
-                    f"({stream.get_type().describe()}): the types differ."
+                    f"({stream.get_type().describe()}): the types differ. Declare the same type_info or output_type on "
+                    "both."
                 )
         inputs = [stream._connection() for stream in (self, *streams)]
         node = self._environment.add_node("Union", stateless.MapOperator, _identity, self.get_type(), inputs)

@@ -22,7 +22,7 @@ from holdfast.datastream.checkpoint_config import CheckpointConfig
 from holdfast.datastream.checkpointing_mode import CheckpointingMode
 from holdfast.datastream.data_stream import CloseableIterator, DataStream
 from holdfast.datastream.execution_mode import RuntimeExecutionMode
-from holdfast.errors import ProgramError
+from holdfast.errors import ConfigurationError, ProgramError
 from holdfast.graph.job_graph import JobSettings
 from holdfast.graph.stream_graph import Connection, Node, StreamGraph
 from holdfast.graph.submission import submit
@@ -168,8 +168,9 @@ class StreamExecutionEnvironment:
 
     def execute_async(self, job_name: str | None = None) -> JobClient:
         """Run the program in a thread of the driver."""
-        graph, self._graph = self._graph, StreamGraph()
         parsed = parse_settings(self._configuration)
+        self.set_runtime_mode(_runtime_mode(self._configuration))
+        graph, self._graph = self._graph, StreamGraph()
         settings = JobSettings(
             checkpoint=parsed.checkpoint,
             restart=parsed.restart,
@@ -210,3 +211,13 @@ class StreamExecutionEnvironment:
     ) -> Node:
         """Add an operator to the program. Used by streams."""
         return self._graph.add(name, factory, body, output_type, inputs, event_time)
+
+
+def _runtime_mode(configuration: Configuration) -> RuntimeExecutionMode:
+    """What ``execution.runtime-mode`` says, as it may stand in a configuration file."""
+    told = configuration.get_string("execution.runtime-mode", RuntimeExecutionMode.STREAMING.name).upper()
+    try:
+        return RuntimeExecutionMode[told]
+    except KeyError:
+        known = ", ".join(mode.name for mode in RuntimeExecutionMode)
+        raise ConfigurationError(f"The option 'execution.runtime-mode' is '{told}'; expected one of {known}") from None

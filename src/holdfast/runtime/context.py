@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from holdfast.errors import StateAccessError
+from holdfast.errors import ProgramError, StateAccessError
 from holdfast.runtime.environment import OperatorEnvironment
 
 if TYPE_CHECKING:
@@ -131,6 +131,9 @@ class RuntimeContext(KeyedStateStore):
 
     def get_job_parameter(self, key: str, default_value: str) -> str:
         return self._environment.parameters.get(key, default_value)
+
+    def get_metrics_group(self) -> NoReturn:
+        raise ProgramError("Metrics of functions are not available yet: leave get_metrics_group() out.")
 
     def get_operator_state_store(self) -> OperatorStateStore:
         raise StateAccessError(
