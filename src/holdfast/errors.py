@@ -22,6 +22,7 @@ HoldfastError
 │   └── CorruptFileError            a file whose bytes are not the ones that were written
 ├── RestoreError                    a snapshot that does not fit the program
 ├── TransactionError                a sink transaction that is lost or cannot be committed
+│   └── PartialOutputError          output is published in part, and nothing durable holds the rest
 ├── JobLockedError                  another driver owns the job directory
 └── JobExecutionError               the job ended in FAILED; its cause is chained
 """
@@ -133,6 +134,10 @@ class RestoreError(HoldfastError):
 
 class TransactionError(HoldfastError):
     """A sink transaction is lost, or its commit failed."""
+
+
+class PartialOutputError(TransactionError):
+    """Output was published in part, and no checkpoint holds the rest: another attempt would repeat rows."""
 
 
 class JobLockedError(HoldfastError):

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from holdfast.connectors.collection import CollectionSource
+from holdfast.connectors.sequence import NumberSequenceSource
 from holdfast.errors import FunctionError, IncompleteInputError, StorageError, StoreVersionError
 from holdfast.graph.stream_graph import Connection, KeyBy, Node
 from holdfast.runtime import live_task
@@ -397,3 +398,24 @@ def test_a_subtask_that_had_ended_reads_its_share_of_what_the_others_left(tmp_pa
     plan = plan_of(program(), tmp_path / "again", backend)
     again = LocalJob(plan, attempt=2, epoch=restored.epoch, restored=restored)
     assert sorted(out + run_to_the_end(again, 12)) == list(range(20))
+
+
+def test_a_source_that_is_new_in_a_restored_job_begins_at_its_beginning(tmp_path: Path, backend: str) -> None:
+    def program(grown: bool) -> Program:
+        made = Program()
+        old = made.graph.add("Old", SourceOperator, NumberSequenceSource(0, 9), Types.LONG(), [])
+        old.uid = "old"
+        made.sink(made.keyed(old)).body = ListSink()
+        if grown:
+            new = made.graph.add("New", SourceOperator, NumberSequenceSource(100, 104), Types.LONG(), [])
+            made.sink(made.keyed(new, name="Other"), name="Other sink").body = ListSink()
+        return made
+
+    first = LocalJob(plan_of(program(False), tmp_path / "first", backend))
+    out = rows_of(first.run_epoch())
+    restored = first.checkpoint(1)
+    again = LocalJob(
+        plan_of(program(True), tmp_path / "again", backend), attempt=2, epoch=restored.epoch, restored=restored
+    )
+    out += run_to_the_end(again, 12)
+    assert [n for n in sorted(out) if n >= 100] == list(range(100, 105))

@@ -226,3 +226,30 @@ def test_the_index_is_made_of_the_entries() -> None:
     index = index_entry(stored)
     assert index == b"\xff\xff\x00\x02" + b"12345678" + b"\x00\x07" + b"\x03key" + b"\x00"
     assert state_entry(index) == stored
+
+
+def test_a_timer_that_is_deleted_and_registered_again_fires_once(task: Subtask) -> None:
+    task.backend.timers("t", EVENT).register(100, 1)
+    task.next_epoch()
+    timers = task.backend.timers("t", EVENT)
+    timers.delete(100, 1)
+    assert timers.next_timestamp() is None, "it is read past"
+    timers.register(100, 1)
+    assert [timer.timestamp for timer in timers.advance(200)] == [100]
+    task.next_epoch()
+    assert list(task.backend.timers("t", EVENT).advance(300)) == []
+    assert entries_in(task) == 0
+
+
+def test_a_timer_that_registers_itself_once_more_fires_twice(task: Subtask) -> None:
+    task.backend.timers("t", EVENT).register(100, 1)
+    task.next_epoch()
+    timers = task.backend.timers("t", EVENT)
+    fired = []
+    for timer in timers.advance(100):
+        fired.append(timer.timestamp)
+        if len(fired) == 1:
+            timers.register(100, 1)
+    assert fired == [100, 100]
+    task.next_epoch()
+    assert list(task.backend.timers("t", EVENT).advance(300)) == []

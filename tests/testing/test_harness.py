@@ -367,3 +367,25 @@ def test_job_parameters_and_facts_of_the_subtask() -> None:
     options: Any = {"parameters": {"greeting": "hi"}, "parallelism": 4, "subtask": 1, "max_parallelism": 64}
     with KeyedOperatorHarness(Facts(), first, **options) as harness:
         assert harness.function.facts == ("hi", 1, 4, 64, 1)
+
+
+class KeepsItsTimerService(KeyedProcessFunction):
+    service: Any = None
+
+    def process_element(self, value: Any, ctx: KeyedProcessFunction.Context) -> None:
+        self.service = self.service or ctx.timer_service()
+        self.service.register_event_time_timer(value[1])
+
+    def on_timer(self, timestamp: int, ctx: KeyedProcessFunction.OnTimerContext) -> list[Any]:
+        return [(ctx.get_current_key(), timestamp)]
+
+
+def test_a_timer_service_in_a_field_is_that_of_the_running_task(backend: str) -> None:
+    with KeyedOperatorHarness(KeepsItsTimerService(), first, Types.STRING(), backend=backend) as harness:
+        harness.push(("a", 10), timestamp=1)
+        harness.end_epoch()
+        harness.forget_live_objects()
+        harness.push(("b", 20), timestamp=2)
+        harness.end_epoch()
+        harness.advance_watermark(30)
+        assert harness.output() == [("a", 10), ("b", 20)]

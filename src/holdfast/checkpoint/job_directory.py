@@ -52,6 +52,11 @@ class JobDirectory:
             return
         self._lock = self._acquire(os.path.join(self.uri, _LOCK_FILE))
 
+    @property
+    def locked(self) -> bool:
+        """True when something really keeps other drivers away: not on file systems without a lock."""
+        return self._lock is not None
+
     def unlock(self) -> None:
         if self._lock is not None:
             self._lock.close()

@@ -26,7 +26,7 @@ class SourceOperator(Operator):
     def bind_state(self) -> None:
         store = self.environment.operator_state
         self._positions = store.get_union_list_state(ListStateDescriptor("_positions", Types.PICKLED_BYTE_ARRAY()))
-        restored = list(self._positions.get()) if self.environment.restored_checkpoint_id is not None else None
+        restored = list(self._positions.get()) if self.environment.has_restored_state else None
         self._restored = restored
 
     def open(self) -> None:

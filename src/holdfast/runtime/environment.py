@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from holdfast.errors import StateAccessError
 from holdfast.state.operator_state import DefaultOperatorStateBackend
@@ -31,7 +31,10 @@ class OperatorEnvironment:
     attempt: int
     operator_state: DefaultOperatorStateBackend
     keyed_state: KeyedStateBackend | None = None
+    #: The checkpoint that the job was restored from, also for operators that are new in it.
     restored_checkpoint_id: int | None = None
+    #: The restored checkpoint has state of this operator.
+    has_restored_state: bool = False
     clock: Callable[[], int] = wall_clock
     parameters: Mapping[str, str] = field(default_factory=dict)
     #: The epoch that runs, and the nonce of its execution: names of sink transactions.
@@ -39,6 +42,10 @@ class OperatorEnvironment:
     nonce: str = ""
     #: By the identity of a state handle that a function was given: how to bind it anew in another process.
     bindings: dict[int, tuple[Any, ...]] = field(default_factory=dict)
+
+    def __reduce__(self) -> NoReturn:
+        # A field that reaches into the running task (a timer service, a context) stays behind: its copy would be dead.
+        raise TypeError(f"what belongs to the running task of {self.spec.describe(self.subtask)} cannot be pickled")
 
     def keyed(self) -> KeyedStateBackend:
         if self.keyed_state is None:

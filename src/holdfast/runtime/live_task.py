@@ -128,7 +128,8 @@ class LiveTask:
             attempt=self._attempt,
             operator_state=store.operator_state,
             keyed_state=store.keyed_state,
-            restored_checkpoint_id=restored.checkpoint_id if restored is not None and store.restored else None,
+            restored_checkpoint_id=restored.checkpoint_id if restored is not None else None,
+            has_restored_state=store.restored,
             clock=self._clock,
             parameters=self._plan.parameters,
         )

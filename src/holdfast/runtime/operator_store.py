@@ -45,7 +45,7 @@ class OperatorStore:
         else empty.
         """
         record = restored.record(self._spec.operator_id) if restored is not None else None
-        self.restored = restored is not None
+        self.restored = record is not None
         where = self._spec.describe(self._subtask)
         states = decode_operator_state(packed) if packed is not None else self._restored_lists(record, reader)
         self.operator_state = DefaultOperatorStateBackend(where, states)

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from holdfast.checkpoint.completed import CompletedCheckpoint
 from holdfast.checkpoint.reasons import CheckpointFailureReason
-from holdfast.errors import CheckpointError
+from holdfast.errors import CheckpointError, PartialOutputError, TransactionError
 from holdfast.failpoints import failpoint
 from holdfast.runtime.environment import wall_clock
 from holdfast.runtime.epoch import Acknowledgement, EpochSpec, Notification, NotificationKind
@@ -248,12 +248,25 @@ class Attempt:
         if self._job.checkpoint.interval_ms is not None:
             self._final_checkpoint()
         else:
-            self._context.transactions.publish_epoch(everything=True)
+            self._publish_the_rest()
         try:
             self._run_epoch(None, read_sources=False, close=True)
             self._context.transactions.abort_strays()
         except Exception as error:
             logger.warning("All results are published, but the job did not close in order: %s", error)
+
+    def _publish_the_rest(self) -> None:
+        """Without checkpoints nothing durable holds the transactions: they are committed now, or not at all."""
+        for left in range(_FINAL_TRIES - 1, -1, -1):
+            try:
+                self._context.transactions.publish_epoch(everything=True)
+                return
+            except TransactionError as error:
+                if not left:
+                    raise PartialOutputError(
+                        f"The output could not be published, or only in part: {error} Without checkpoints another "
+                        "attempt would publish rows again. Remove what was published and start the job anew."
+                    ) from error
 
     def _final_checkpoint(self) -> None:
         coordinator = self._context.checkpoints.coordinator

@@ -126,8 +126,9 @@ class JobCheckpoints:
             other.lock()
         except JobLockedError:
             return []
+        known_dead = other.locked
         other.unlock()
-        return [job_id]
+        return [job_id] if known_dead else []
 
     def close(self, status: str) -> None:
         delete = deletes_checkpoints(self._job.checkpoint.retention, status)

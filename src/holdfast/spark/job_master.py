@@ -13,6 +13,7 @@ from holdfast.checkpoint.restart import RestartStrategy, strategy_for
 from holdfast.errors import (
     HoldfastError,
     JobExecutionError,
+    PartialOutputError,
     ProgramError,
     RestoreError,
     StateMigrationError,
@@ -32,8 +33,8 @@ from holdfast.spark.transactions import SinkTransactions
 logger = logging.getLogger(__name__)
 
 #: Errors that another attempt cannot mend.
-_UNRECOVERABLE = (ProgramError, RestoreError, StateMigrationError)
-#: State that moved without a loss is no failure, unless it happens again and again without an epoch in between.
+_UNRECOVERABLE = (ProgramError, RestoreError, StateMigrationError, PartialOutputError)
+#: State that moved without a loss is no failure, unless it happens again and again without a checkpoint in between.
 _FREE_MOVES = 3
 
 
@@ -48,6 +49,7 @@ class JobMaster:
         self.execution_graph = ExecutionGraph(job.plan)
         self._set_status(JobStatus.CREATED)
         self._moves = 0
+        self._completed_at_move = -1
         self._suspended = False
         self._executors = 0
         self.checkpoints = JobCheckpoints(job)
@@ -87,7 +89,7 @@ class JobMaster:
             except JobCancelled:
                 self._set_status(JobStatus.CANCELLING)
                 self.execution_graph.end(ExecutionState.CANCELED)
-                transactions.recover((), ())
+                self._settle_transactions(context)
                 return JobStatus.CANCELED
             except Exception as error:
                 failure = failure_of(error)
@@ -167,9 +169,20 @@ class JobMaster:
         self.control.sleep(delay / 1000)
 
     def _free_move(self) -> bool:
-        accepted = sum(1 for e in self.history.epochs if e.attempt == self.history.attempt)
-        self._moves = 0 if accepted else self._moves + 1
+        """Only where a checkpoint brings everything back, and only while checkpoints go on completing in between."""
+        if not self._job.checkpoint.enabled:
+            return False
+        completed = self.checkpoints.coordinator.statistics.counts.completed
+        self._moves = self._moves + 1 if completed == self._completed_at_move else 0
+        self._completed_at_move = completed
         return self._moves < _FREE_MOVES
+
+    def _settle_transactions(self, context: AttemptContext) -> None:
+        """The job ends by request: what a completed checkpoint holds is committed, and only the rest is aborted."""
+        try:
+            self._recover_transactions(context, self.checkpoints.select())
+        except HoldfastError as error:
+            logger.warning("Open transactions are left as they are, for whoever restores the job: %s", error)
 
     def _give_up(self, failure: HoldfastError, reason: str) -> NoReturn:
         self.history.failures.append(FailureRecord(self.history.attempt, time.time(), failure, False, reason))

@@ -158,7 +158,8 @@ class TimerQueue:
     def _take(self, entry: bytes) -> Timer:
         if self._ahead and self._ahead[0] == entry:
             self._ahead.popleft()
-            self._removed.add(entry)
+        # Also when it was registered in this epoch: a stored one of the same identity may have been read past before.
+        self._removed.add(entry)
         known = self._added.pop(entry, None)
         if known is not None:
             return Timer(read_time(entry[_TIME]), *known)
