@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import Any
 
 from tests.kit.driver import python_path
-from tests.kit.processes import Process, descendants, kill_all, wait_until
+from tests.kit.processes import Process, descendants, die_with_parent, kill_all, wait_until
 
 _BACKEND = "org.apache.spark.executor.CoarseGrainedExecutorBackend"
 _START_SECONDS = 60.0
@@ -181,6 +181,7 @@ class StandaloneCluster:
                 cwd=self._directory,
                 env=environment,
                 start_new_session=True,
+                preexec_fn=die_with_parent,
             )
         self._daemons.append(daemon)
 

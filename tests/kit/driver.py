@@ -10,7 +10,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 
-from tests.kit.processes import Process, descendants, java_processes, kill_all, kill_tree, python_workers, wait_until
+from tests.kit.processes import (
+    Process,
+    descendants,
+    die_with_parent,
+    java_processes,
+    kill_all,
+    kill_tree,
+    python_workers,
+    wait_until,
+)
 
 PROJECT = Path(__file__).resolve().parents[2]
 
@@ -64,6 +73,7 @@ class DriverProgram:
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 env=environment,
+                preexec_fn=die_with_parent,
             )
         return self
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import time
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import TypeVar
 
 _DAEMON = "pyspark.daemon"
+_PR_SET_PDEATHSIG = 1
 
 Found = TypeVar("Found")
 
@@ -65,6 +67,11 @@ class Process:
         except ProcessLookupError:
             return False
         return True
+
+
+def die_with_parent() -> None:
+    """In a new child process: ask the kernel to kill it when its parent ends, in whatever way."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def all_processes() -> list[Process]:

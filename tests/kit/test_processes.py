@@ -30,6 +30,15 @@ time.sleep(60)
 """
 
 
+# A test run that starts a program and is killed.
+PARENT = """
+import sys, time
+from tests.kit.driver import DriverProgram
+print("program", DriverProgram(sys.argv[1], output=sys.argv[2]).start().pid)
+time.sleep(60)
+"""
+
+
 @pytest.fixture
 def family(tmp_path: Path) -> Path:
     script = tmp_path / "family.py"
@@ -100,3 +109,14 @@ def test_finds_and_kills_forks_of_the_daemon_only(tmp_path: Path) -> None:
     finally:
         kill_tree(program.pid)
         program.wait(10)
+
+
+def test_a_program_does_not_outlive_a_test_run_that_is_killed(tmp_path: Path) -> None:
+    parent, sleeper = tmp_path / "parent.py", tmp_path / "sleeper.py"
+    parent.write_text(PARENT)
+    sleeper.write_text("import time; time.sleep(60)")
+    with DriverProgram(parent, [str(sleeper), str(tmp_path / "sleeper.log")]) as run:
+        program = Process.read(int(run.wait_for_line(r"program (\d+)").group(1)))
+        assert program is not None
+        run.kill_python()
+        wait_until(lambda: not program.alive or None, 20, "end of the program")
