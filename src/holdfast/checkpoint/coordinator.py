@@ -177,8 +177,8 @@ class CheckpointCoordinator:
         if pending is None or not pending.fully_acknowledged:
             seen = "not pending" if pending is None else f"not acknowledged by {pending.missing()}"
             raise CheckpointError(f"checkpoint {checkpoint_id} cannot complete: it is {seen}")
-        failpoint("checkpoint.before-metadata", checkpoint=checkpoint_id, epoch=pending.request.epoch)
         try:
+            failpoint("checkpoint.before-metadata", checkpoint=checkpoint_id, epoch=pending.request.epoch)
             completed, subsumed = self._publish(self._assemble(pending, properties or {}))
         except (CheckpointError, StorageError, OSError) as error:
             self.abort(checkpoint_id, CheckpointFailureReason.FINALIZE_CHECKPOINT_FAILURE, str(error))
