@@ -76,16 +76,14 @@ def hits(backend: KeyedStateBackend) -> None:
     report("update() on a hit", min(updates() for _ in range(5)) - empty, KEYS)
 
 
-def epoch(store: LocalStore, name: str, base: Stamp, prefetch: bool) -> Stamp:
+def epoch(store: LocalStore, name: str, base: Stamp) -> Stamp:
     """Every key is read and updated once, by a worker without a cache."""
-    print(f" epoch over all keys, {'with' if prefetch else 'without'} prefetch")
+    print(" epoch over all keys")
     store.begin(base)
     backend = KeyedStateBackend(store, SCOPE, name, None)
     state = backend.state(ValueStateDescriptor("pair", PAIR))
     context, keys = backend.context, list(range(KEYS))
     whole = time.process_time()
-    if prefetch:
-        timed("prefetch", KEYS, lambda: backend.prefetch(keys))
     started = time.process_time()
     for key in keys:
         context.key = key
@@ -133,9 +131,8 @@ def main(names: list[str]) -> None:
             store = load_backend(name, {}).open(directory)
             stamp = Stamp(0, "bench")
             store.load([], stamp)
-            stamp = epoch(store, name, stamp, prefetch=False)
-            stamp = epoch(store, name, stamp, prefetch=False)
-            stamp = epoch(store, name, stamp, prefetch=True)
+            stamp = epoch(store, name, stamp)
+            stamp = epoch(store, name, stamp)
             stamp = other_states(store, name, stamp)
             store.begin(stamp)
             hits(KeyedStateBackend(store, SCOPE, name, None))

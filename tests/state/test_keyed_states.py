@@ -181,28 +181,7 @@ def test_a_key_of_another_subtask(tmp_path: Path) -> None:
             for key in range(1000):
                 task.at(key)
                 state.value()
-        with pytest.raises(StateError, match="this subtask owns 0 to 0"):
-            task.backend.prefetch(list(range(1000)))
         task.close()
-
-
-def test_prefetch_reads_all_states_and_keeps_newer_values(task: Subtask) -> None:
-    one, two = ValueStateDescriptor("one", "bigint"), ValueStateDescriptor("two", "string")
-    for key in range(100):
-        task.at(key)
-        task.backend.state(one).update(key)
-        task.backend.state(two).update(str(key))
-    task.next_epoch()
-    first, second = task.backend.state(one), task.backend.state(two)
-    task.at(7)
-    first.update(-7)
-    reads = CountingReads(task)
-    task.backend.prefetch([*range(50), 7, 200])
-    assert reads.many == 2
-    for key in range(50):
-        task.at(key)
-        assert (first.value(), second.value()) == (-7 if key == 7 else key, str(key))
-    assert reads.single == 0
 
 
 class CountingReads:

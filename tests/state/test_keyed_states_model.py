@@ -134,10 +134,6 @@ class StatesMachine(RuleBasedStateMachine):
         assert self.state("list", key, space).get() == self.model["list"].get((key, space), [])
         assert dict(self.state("map", key, space).items()) == self.model["map"].get((key, space), {})
 
-    @rule(keys=st.lists(_keys))
-    def prefetch(self, keys: list[Any]) -> None:
-        self.task.backend.prefetch(keys)
-
     @rule()
     def flush(self) -> None:
         self.task.backend.flush()

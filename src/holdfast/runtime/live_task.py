@@ -72,10 +72,10 @@ class LiveTask:
     ) -> LiveTask:
         """The task at the stamp that the coordinator accepted: live, from this host's disk, or from the checkpoint."""
         base = Stamp(spec.epoch - 1, spec.base_nonce(level, slot))
-        task = _live.pop((plan.job_id, spec.attempt, level, slot), None)
+        task = older = _live.pop((plan.job_id, spec.attempt, level, slot), None)
         if task is None or task._stamp != base:
-            if task is not None:
-                task._close_stores()
+            if older is not None:
+                older._close_stores()
             task = LiveTask(plan, level, slot, spec.attempt, clock)
             begin = partial(task._take_up, spec, base, load_restored)
         else:
@@ -85,7 +85,16 @@ class LiveTask:
         except BaseException:
             task.abandon()
             raise
+        if older is not None and older is not task:
+            task._adopt_keys(older)
         return task
+
+    def _adopt_keys(self, older: LiveTask) -> None:
+        """State of an older epoch is of no use, but what keys look like in the store does not change."""
+        for operator_id, store in self._stores.items():
+            known = older._stores.get(operator_id)
+            if known is not None and known.keyed_state is not None and store.keyed_state is not None:
+                store.keyed_state.adopt_keys(known.keyed_state)
 
     def _resume(self, base: Stamp) -> None:
         self.restored_bytes = 0

@@ -16,6 +16,7 @@ from holdfast.runtime.epoch import Acknowledgement, EpochSpec, OperatorProgress
 from holdfast.runtime.operator import MAX_WATERMARK
 from holdfast.runtime.plan import JobPlan
 from holdfast.runtime.router import Outbox, Router
+from holdfast.spark.epoch_property import announced_epoch
 from holdfast.spark.failures import reporting_failures
 from holdfast.spark.job import DataFrameInput
 from holdfast.spark.level_task import ArrowFunction, AttemptIdentity, envelope_batches, plan_of
@@ -25,7 +26,6 @@ from holdfast.types.arrow import row_reader, schema_of
 def data_frame_function(
     plan: Broadcast[bytes],
     identity: AttemptIdentity,
-    spec: EpochSpec,
     source: DataFrameInput,
     first_partition: int,
     values: list[int],
@@ -37,10 +37,9 @@ def data_frame_function(
         context = TaskContext.get()
         assert context is not None
         with reporting_failures():
-            job = plan_of(plan, identity)
-            partition = _Partition(
-                job, group, context.partitionId() - first_partition, spec, operator_id, f"source '{name}'", edge_ids
-            )
+            job, spec = plan_of(plan, identity), announced_epoch(context)
+            index = context.partitionId() - first_partition
+            partition = _Partition(job, group, index, spec, operator_id, f"source '{name}'", edge_ids)
             yield from partition.run(batches, values)
 
     return run_partition

@@ -1,4 +1,4 @@
-"""One epoch as one Spark job: the plan is built level by level over the anchor and run by a single action."""
+"""One epoch as one Spark job: levels over the anchor, run by a single action."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from holdfast.runtime.plan import JobPlan
 from holdfast.runtime.task import read_acknowledgement
 from holdfast.spark.anchor import Anchor
 from holdfast.spark.data_frame_task import data_frame_function
+from holdfast.spark.epoch_property import announce_epoch
 from holdfast.spark.job import DataFrameInput
 from holdfast.spark.level_task import ArrowFunction, AttemptIdentity, level_function
 
@@ -25,7 +26,9 @@ logger = logging.getLogger(__name__)
 
 
 class EpochRunner:
-    """Runs the epochs of one attempt. Functions travel once, in a broadcast; each epoch ships only its small spec."""
+    """Runs the epochs of one attempt. Functions travel once, in a broadcast; each epoch ships only its small spec,
+    beside the plan.
+    """
 
     def __init__(
         self, anchor: Anchor, plan: JobPlan, packed_plan: bytes, identity: AttemptIdentity, restored: RestoredJob | None
@@ -36,30 +39,44 @@ class EpochRunner:
         self._identity = identity
         self._packed_plan: Broadcast[bytes] = broadcast(packed_plan)
         self._restored = None if restored is None else broadcast(msgspec.msgpack.encode(restored))
-        self._checked = False
+        self._levels: DataFrame | None = None
 
     def run(
         self, spec: EpochSpec, data_frames: tuple[DataFrameInput, ...]
     ) -> tuple[list[Acknowledgement], Mapping[int, int]]:
         """All acknowledgements of the epoch, and the partitions of each DataFrame that it read."""
-        rows = self._anchor.table.mapInArrow(self._function(0, spec, []), EXCHANGE_DDL)
-        senders = list(range(self._plan.slots))
-        partitions: dict[int, int] = {}
-        for source in data_frames:
-            count = source.data_frame._jdf.queryExecution().toRdd().getNumPartitions()
-            first = self._plan.slots + sum(partitions.values())
-            function = data_frame_function(self._packed_plan, self._identity, spec, source, first, self._anchor.values)
-            rows = rows.union(source.data_frame.mapInArrow(function, EXCHANGE_DDL))
-            senders += [source.group * GROUP_SIZE + index for index in range(count)]
-            partitions[source.group] = count
-        for level in range(1, self._plan.levels):
-            rows = self._exchange(rows).mapInArrow(self._function(level, spec, senders), EXCHANGE_DDL)
-            senders = list(range(self._plan.slots))
-        if not self._checked:
-            self._check_plan(rows)
-        # Only messages for the coordinator leave the last level.
+        announce_epoch(self._anchor.session, spec)
+        partitions = {
+            source.group: int(source.data_frame._jdf.queryExecution().toRdd().getNumPartitions())
+            for source in data_frames
+        }
+        rows = self._build(data_frames, partitions) if data_frames else self._own_sources()
+        # Only messages for the coordinator leave the last level. The selection is made anew for each epoch: Spark
+        # plans and runs all stages of it, where the same DataFrame collected twice would give the old rows again.
         payloads = rows.select("payload").toArrow().column("payload")
         return [read_acknowledgement(payload.as_py()) for payload in payloads], partitions
+
+    def _own_sources(self) -> DataFrame:
+        """The levels of an epoch that reads no DataFrame: the same in every epoch."""
+        if self._levels is None:
+            self._levels = self._build((), {})
+        return self._levels
+
+    def _build(self, data_frames: tuple[DataFrameInput, ...], partitions: Mapping[int, int]) -> DataFrame:
+        slots, values = self._plan.slots, self._anchor.values
+        rows = self._anchor.table.mapInArrow(self._function(0, []), EXCHANGE_DDL)
+        senders, first = list(range(slots)), slots
+        for source in data_frames:
+            count = partitions[source.group]
+            function = data_frame_function(self._packed_plan, self._identity, source, first, values)
+            rows = rows.union(source.data_frame.mapInArrow(function, EXCHANGE_DDL))
+            senders += [source.group * GROUP_SIZE + index for index in range(count)]
+            first += count
+        for level in range(1, self._plan.levels):
+            rows = self._exchange(rows).mapInArrow(self._function(level, senders), EXCHANGE_DDL)
+            senders = list(range(slots))
+        self._check_plan(rows)
+        return rows
 
     def _exchange(self, rows: DataFrame) -> DataFrame:
         """Move envelopes to their slots, each slot to the executor that caches its anchor row, in one order."""
@@ -67,13 +84,11 @@ class EpochRunner:
         moved = rows.repartition(slots, "slot").join(self._anchor.table.hint("shuffle_hash"), "slot")
         return moved.sortWithinPartitions("edge", "channel", "number")
 
-    def _function(self, level: int, spec: EpochSpec, senders: list[int]) -> ArrowFunction:
-        return level_function(
-            self._packed_plan, self._restored, self._identity, level, spec, senders, self._anchor.values
-        )
+    def _function(self, level: int, senders: list[int]) -> ArrowFunction:
+        return level_function(self._packed_plan, self._restored, self._identity, level, senders, self._anchor.values)
 
     def _check_plan(self, rows: DataFrame) -> None:
-        """The first plan must have one exchange per level, each with as many partitions as slots, and none on the
+        """The plan must have one exchange per level, each with as many partitions as slots, and none on the
         anchor.
         """
         text: str = rows._jdf.queryExecution().executedPlan().toString()
@@ -93,10 +108,10 @@ class EpochRunner:
                 f"spark.sql.adaptive.enabled and join hints.\n{text}"
             )
         logger.debug("Epoch plan:\n%s", text)
-        self._checked = True
 
     def close(self) -> None:
         with suppress(Py4JError, OSError):  # a JVM that is gone holds nothing
+            announce_epoch(self._anchor.session, None)
             self._packed_plan.unpersist(blocking=False)
             if self._restored is not None:
                 self._restored.unpersist(blocking=False)

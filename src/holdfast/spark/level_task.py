@@ -4,7 +4,6 @@ exchange out.
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -15,20 +14,19 @@ from pyspark import TaskContext
 from pyspark.core.broadcast import Broadcast
 
 from holdfast.runtime.envelope import COORDINATOR_EDGE, EXCHANGE_SCHEMA, Envelope
-from holdfast.runtime.epoch import EpochSpec, RestoredJob
+from holdfast.runtime.epoch import RestoredJob
 from holdfast.runtime.live_task import forget_live_tasks
 from holdfast.runtime.local_files import prepare_attempt
 from holdfast.runtime.plan import JobPlan
 from holdfast.runtime.task import TaskRun
+from holdfast.spark.epoch_property import announced_epoch
 from holdfast.spark.failures import reporting_failures
+from holdfast.spark.garbage import rare_collections
 
 ArrowFunction = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 #: Rows handed to Spark at once: a few large ones.
 _BATCH_BYTES = 8 << 20
-
-#: The garbage collector's generations in a worker, in allocations and collections.
-_COLLECTOR_THRESHOLDS = (100_000, 50, 100)
 
 #: Job id, number of the attempt, and a mark of the driver's own: attempts of two drivers may share the other two.
 AttemptIdentity = tuple[str, int, str]
@@ -41,21 +39,18 @@ def level_function(
     restored: Broadcast[bytes] | None,
     identity: AttemptIdentity,
     level: int,
-    spec: EpochSpec,
     senders: list[int],
     values: list[int],
 ) -> ArrowFunction:
-    """The function that Spark runs on every partition of a level."""
+    """The function that Spark runs on every partition of a level, in every epoch of an attempt."""
 
     def run_level(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         context = TaskContext.get()
         assert context is not None
         slot = context.partitionId()
-        # Rows are many small objects without cycles: the collector would look at them again and again for nothing.
-        gc.set_threshold(*_COLLECTOR_THRESHOLDS)
-        with reporting_failures():
+        with reporting_failures(), rare_collections():
             job = plan_of(plan, identity)
-            task = TaskRun(job, level, slot, spec, lambda: _restored(restored))
+            task = TaskRun(job, level, slot, announced_epoch(context), lambda: _restored(restored))
             outgoing = task.run(_envelopes(batches, slot, values[slot]), senders)
             last = level == job.levels - 1
             yield from envelope_batches((e for e in outgoing if not last or e.edge == COORDINATOR_EDGE), values)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Any, cast
 
-import numpy as np
-
 from holdfast.errors import StateAccessError, StateError
 from holdfast.state.keygroups import KeyGroupRange
 from holdfast.state.keys import KeyCodec
@@ -82,21 +80,6 @@ class KeyTable:
         if None in found:
             return [self.parts(identity, key) for identity, key in keys.items()]
         return cast(list[KeyParts], found)
-
-    def learn(self, keys_by_identity: dict[Hashable, Any]) -> None:
-        """Compute the parts of many keys at once, where they are not known."""
-        known = self._parts
-        unknown = {identity: key for identity, key in keys_by_identity.items() if identity not in known}
-        if not unknown:
-            return
-        keys = list(unknown.values())
-        groups = self.codec.hash_many(keys) % self._max_parallelism
-        outside = np.flatnonzero((groups < self.key_groups.start) | (groups > self.key_groups.end))
-        if len(outside):
-            raise self._not_mine(keys[outside[0]], int(groups[outside[0]]))
-        heads = map(group_bytes, groups.tolist())
-        sized_keys = map(sized, map(self.codec.encode, keys))
-        self._parts.update(zip(unknown, zip(heads, sized_keys, strict=True), strict=True))
 
     def clear(self) -> None:
         self._parts.clear()

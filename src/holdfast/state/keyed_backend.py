@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from holdfast.errors import ProgramError, StateDescriptorError
@@ -29,7 +28,7 @@ from holdfast.state.registry import TIMERS, StateRegistry
 from holdfast.state.serializers import Serializer
 from holdfast.state.store import LocalStore, Stamp
 from holdfast.state.timers import TimeDomain, TimerQueue
-from holdfast.state.value_state import KeyedAggregatingState, KeyedReducingState, KeyedValueState, SingleValue
+from holdfast.state.value_state import KeyedAggregatingState, KeyedReducingState, KeyedValueState
 from holdfast.types.resolve import resolve
 
 #: Cache entries of one epoch, unless the cache between epochs may be larger.
@@ -110,19 +109,14 @@ class KeyedStateBackend:
         """All states of the store, those included that were restored and not asked for."""
         return self._registry.states()
 
-    # Epochs
+    def adopt_keys(self, other: KeyedStateBackend) -> None:
+        """Go on with the stored forms of keys that another backend has computed, if they are the same here."""
+        mine, its = self.scope, other.scope
+        same_range = (mine.key_groups, mine.max_parallelism) == (its.key_groups, its.max_parallelism)
+        if same_range and mine.key_codec.snapshot() == its.key_codec.snapshot():
+            self._keys = self._access.keys = other._keys
 
-    def prefetch(self, keys: Sequence[Any]) -> None:
-        """Read the single values of the keys of a batch at once: cheaper than one by one at their first use."""
-        codec = self._keys.codec
-        identities = keys if codec.trivial_identity else list(map(codec.identity, keys))
-        distinct = dict(zip(identities, keys, strict=True))
-        singles = [state for state in self._states.values() if isinstance(state, SingleValue)]
-        self._access.make_room(len(distinct) * len(singles))
-        if singles:
-            self._keys.learn(distinct)
-        for state in singles:
-            state.preload(distinct)
+    # Epochs
 
     def flush(self) -> None:
         """Write what changed to the store's transaction."""

@@ -35,17 +35,6 @@ class SingleValue(KeyedState):
         self._live[identity] = None
         self._dirty[identity] = self._context.key
 
-    def preload(self, keys: dict[Hashable, Any]) -> None:
-        """Read the default namespace's values of many keys, by identity; what is cached already stays."""
-        space = self._spaces.get(None)
-        if space is None:
-            return
-        live = space.live
-        wanted = {identity: key for identity, key in keys.items() if identity not in live}
-        found = self._store.get_many(self._heads(space, wanted))
-        revive = self._cells.revive
-        live.update(zip(wanted, [None if data is None else revive(data) for data in found], strict=True))
-
     def collect(self, pending: Pending) -> None:
         for space in self._dirty_spaces():
             heads = self._heads(space, space.dirty)

@@ -31,6 +31,8 @@ from holdfast.state.lmdb.options import PREFIX, LmdbOptions
 from holdfast.state.store import ChangedKeys, LocalStore, Stamp
 
 _STAMP = b"stamp"
+#: Values that are remembered; more of them are forgotten all at once.
+_REMEMBERED = 500_000
 #: Rows that a scan reads at a time; between two reads the store may be written behind them.
 _SCAN_ROWS = 512
 
@@ -39,7 +41,8 @@ class LmdbStore(LocalStore):
     """One write transaction from ``begin`` to ``commit``; LMDB's writer lock keeps other processes out meanwhile.
 
     ``epochs`` holds one record per epoch with the values *before* it: the undo and the change marks at once.
-    Values read in a transaction are remembered until the next write, which needs them for that record.
+    Present values that were read or written are remembered: a write needs them for that record, and a snapshot reads
+    what was just written. They are good for the next transaction too, if it begins where this one ended.
     """
 
     def __init__(self, directory: Path, options: LmdbOptions) -> None:
@@ -50,7 +53,8 @@ class LmdbStore(LocalStore):
         self._base: Stamp | None = None
         self._before: dict[bytes, bytes | None] = {}
         self._ranges: list[tuple[bytes, bytes]] = []
-        self._seen: dict[bytes, bytes | None] = {}
+        self._present: dict[bytes, bytes | None] = {}
+        self._present_at: Stamp | None = None
 
     # Versions
 
@@ -59,6 +63,7 @@ class LmdbStore(LocalStore):
             return self._stored_stamp(txn)
 
     def load(self, entries: Iterable[Sequence[tuple[bytes, bytes | None]]], stamp: Stamp) -> None:
+        self._present.clear()
         with self._explained():
             txn = self._start()
             try:
@@ -81,6 +86,8 @@ class LmdbStore(LocalStore):
                 found = self._stored_stamp(txn)
                 if found != base:
                     self._step_back(txn, found, base)
+                if found != base or self._present_at != base:
+                    self._present.clear()
             except BaseException:
                 self.rollback()
                 raise
@@ -98,10 +105,13 @@ class LmdbStore(LocalStore):
             txn.put(_STAMP, encode_stamp(stamp), db=self._open.meta)
             txn.commit()
         self._forget_transaction()
+        self._present_at = stamp
+        self._forget_many()
 
     def rollback(self) -> None:
         if self._txn is not None:
             self._txn.abort()
+            self._present.clear()
         self._forget_transaction()
 
     def changes_since(self, epoch: int) -> ChangedKeys | None:
@@ -135,29 +145,29 @@ class LmdbStore(LocalStore):
     # Entries
 
     def get(self, key: bytes) -> bytes | None:
-        if len(key) >= LONG:
-            return self.get_many([key])[0]
-        value: bytes | None = self._writing.get(key)
-        self._seen[key] = value
-        return value
+        present = self._present
+        if key not in present:
+            if len(key) >= LONG:
+                self._learn([key])
+            else:
+                present[key] = self._writing.get(key)
+        return present[key]
 
     def get_many(self, keys: Sequence[bytes]) -> list[bytes | None]:
-        found = self._read(keys)
-        self._seen.update(found)
-        return list(map(found.__getitem__, keys))
+        present = self._present
+        self._learn([key for key in keys if key not in present])
+        return list(map(present.__getitem__, keys))
 
     def write(self, entries: Sequence[tuple[bytes, bytes | None]]) -> None:
-        before, seen = self._before, self._seen
-        unread = [key for key, _ in entries if key not in seen and key not in before]
-        if unread:
-            seen.update(self._read(unread))
-        changes = [entry for entry in entries if entry[0] in before or seen[entry[0]] != entry[1]]
+        before, present = self._before, self._present
+        self._learn([key for key, _ in entries if key not in present])
+        changes = [entry for entry in entries if present[entry[0]] != entry[1]]
         with self._explained():
             self._apply(changes)
-        if before:
-            changes = [entry for entry in changes if entry[0] not in before]
-        before.update([(key, seen[key]) for key, _ in changes])
-        seen.clear()
+        fresh = [key for key, _ in changes if key not in before] if before else [key for key, _ in changes]
+        before.update(zip(fresh, map(present.__getitem__, fresh), strict=True))
+        present.update(changes)
+        self._forget_many()
 
     def delete_range(self, start: bytes, end: bytes) -> None:
         count = 0
@@ -168,7 +178,7 @@ class LmdbStore(LocalStore):
             count += 1
         if count >= RANGE_THRESHOLD:
             self._ranges.append((start, end))
-        self._seen.clear()
+        self._present.clear()
 
     def scan(self, start: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:
         seek: bytes | None = start[:GROUP]
@@ -227,7 +237,6 @@ class LmdbStore(LocalStore):
         self._txn = self._base = None
         self._before = {}
         self._ranges = []
-        self._seen = {}
 
     @contextmanager
     def _reading(self) -> Iterator[Any]:
@@ -273,6 +282,15 @@ class LmdbStore(LocalStore):
             reason = f"its epoch {current.epoch} is of execution {current.nonce}" if stepped and current else ""
             raise wrong_version(self._directory, found, base, reason)
         txn.put(_STAMP, encode_stamp(base), db=self._open.meta)
+
+    def _learn(self, keys: Sequence[bytes]) -> None:
+        """Read the values of keys that are not remembered."""
+        if keys:
+            self._present.update(self._read(keys))
+
+    def _forget_many(self) -> None:
+        if len(self._present) > _REMEMBERED:
+            self._present.clear()
 
     def _read(self, keys: Sequence[bytes]) -> dict[bytes, bytes | None]:
         """The present values of ``keys``."""
