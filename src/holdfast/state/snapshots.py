@@ -13,6 +13,7 @@ applying files in order is all a restore does. A full image has one file at leas
 from __future__ import annotations
 
 import tempfile
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import IO
@@ -105,15 +106,15 @@ def _delta_parts(backend: KeyedStateBackend, changes: ChangedKeys) -> Iterable[E
     key_groups = backend.scope.key_groups
     low, high = group_bytes(key_groups.start), _end_of(key_groups.end)
     ranges = [(max(start, low), min(end, high)) for start, end in changes.ranges if start < high and end > low]
-    keys = [key for key in changes.keys if low <= key < high]
+    keys = changes.keys[bisect_left(changes.keys, low) : bisect_left(changes.keys, high)]
     if not keys and not ranges:
         return ()
-    values = backend.store.get_many(keys)
-    deleted = RangeSet(ranges)
-    entries = zip(keys, values, strict=True)
-    # A range tombstone says what single ones inside of it would say again.
-    kept = [entry for entry in entries if entry[1] is not None or entry[0] not in deleted]
-    return encode_parts(kept, ranges, key_groups)
+    entries = list(zip(keys, backend.store.get_many(keys), strict=True))
+    if ranges:
+        # A range tombstone says what single ones inside of it would say again.
+        deleted = RangeSet(ranges)
+        entries = [entry for entry in entries if entry[1] is not None or entry[0] not in deleted]
+    return encode_parts(entries, ranges, key_groups)
 
 
 def _end_of(last_group: int) -> bytes:

@@ -307,14 +307,14 @@ class LmdbStore(LocalStore):
         """Put and delete without a record."""
         ordered = sorted(entries, key=itemgetter(0))
         puts: list[Any] = [entry for entry in ordered if entry[1] is not None]
+        deletes = [entry[0] for entry in ordered if entry[1] is None] if len(puts) < len(ordered) else []
         if long_keys.has_long([key for key, _ in ordered]):
             puts = [long_keys.pack(key, value) for key, value in puts]
+            deletes = list(map(long_keys.stored_key, deletes))
         if puts:
             self._writing.cursor().putmulti(puts)
-        if len(puts) < len(ordered):
-            for key, value in ordered:
-                if value is None:
-                    self._writing.delete(long_keys.stored_key(key))
+        for key in deletes:
+            self._writing.delete(key)
 
     def _rows(self, seek: bytes) -> list[Entry]:
         """Stored rows from ``seek`` on, some hundred, never half a group of long keys."""
