@@ -209,6 +209,34 @@ def test_two_stores_of_a_directory_in_one_process(name: str, tmp_path: Path) -> 
     assert content(other) == {b"a": b"2"}
 
 
+def test_a_store_that_comes_back_sees_what_another_one_committed(name: str, tmp_path: Path) -> None:
+    first, start = fresh_store(name, tmp_path, {b"k": b"0"})
+    own = run(first, start, {b"k": b"1", b"mine": b"1"}, "first")
+    second = make_backend(name).open(tmp_path)
+    other = run(second, own, {b"k": b"2", b"mine": None}, "second")
+    first.begin(other)
+    assert first.get(b"k") == b"2"
+    assert first.get_many([b"k", b"mine"]) == [b"2", None]
+    first.write([(b"k", b"3")])
+    first.commit(Stamp(3, "first"))
+    first.begin(other)  # by the undo of what was just committed
+    assert first.get_many([b"k", b"mine"]) == [b"2", None]
+
+
+def test_reading_more_than_is_remembered(name: str, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr("holdfast.state.lmdb.store._REMEMBERED", 10)
+    entries = {b"%03d" % number: b"v%d" % number for number in range(100)}
+    store, start = fresh_store(name, tmp_path, entries)
+    store.begin(start)
+    for key, value in entries.items():
+        assert store.get(key) == value
+    assert store.get_many(list(entries)) == list(entries.values())
+    store.write([(key, b"new") for key in entries])
+    store.commit(Stamp(1, "a"))
+    store.begin(start)
+    assert content(store) == entries
+
+
 def test_a_restart_of_the_host_makes_the_store_missing(name: str, tmp_path: Path, monkeypatch) -> None:
     store, start = fresh_store(name, tmp_path, {b"a": b"1"})
     store.close()

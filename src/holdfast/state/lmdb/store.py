@@ -32,7 +32,7 @@ from holdfast.state.store import ChangedKeys, LocalStore, Stamp
 
 _STAMP = b"stamp"
 #: Values that are remembered; more of them are forgotten all at once.
-_REMEMBERED = 500_000
+_REMEMBERED = 200_000
 #: Rows that a scan reads at a time; between two reads the store may be written behind them.
 _SCAN_ROWS = 512
 
@@ -106,7 +106,6 @@ class LmdbStore(LocalStore):
             txn.commit()
         self._forget_transaction()
         self._present_at = stamp
-        self._forget_many()
 
     def rollback(self) -> None:
         if self._txn is not None:
@@ -147,7 +146,7 @@ class LmdbStore(LocalStore):
     def get(self, key: bytes) -> bytes | None:
         present = self._present
         if key not in present:
-            if len(key) >= LONG:
+            if len(key) >= LONG or len(present) >= _REMEMBERED:
                 self._learn([key])
             else:
                 present[key] = self._writing.get(key)
@@ -155,19 +154,18 @@ class LmdbStore(LocalStore):
 
     def get_many(self, keys: Sequence[bytes]) -> list[bytes | None]:
         present = self._present
-        self._learn([key for key in keys if key not in present])
+        self._learn(keys)
         return list(map(present.__getitem__, keys))
 
     def write(self, entries: Sequence[tuple[bytes, bytes | None]]) -> None:
         before, present = self._before, self._present
-        self._learn([key for key, _ in entries if key not in present])
+        self._learn([key for key, _ in entries])
         changes = [entry for entry in entries if present[entry[0]] != entry[1]]
         with self._explained():
             self._apply(changes)
         fresh = [key for key, _ in changes if key not in before] if before else [key for key, _ in changes]
         before.update(zip(fresh, map(present.__getitem__, fresh), strict=True))
         present.update(changes)
-        self._forget_many()
 
     def delete_range(self, start: bytes, end: bytes) -> None:
         count = 0
@@ -284,13 +282,13 @@ class LmdbStore(LocalStore):
         txn.put(_STAMP, encode_stamp(base), db=self._open.meta)
 
     def _learn(self, keys: Sequence[bytes]) -> None:
-        """Read the values of keys that are not remembered."""
-        if keys:
-            self._present.update(self._read(keys))
-
-    def _forget_many(self) -> None:
-        if len(self._present) > _REMEMBERED:
-            self._present.clear()
+        """Remember the present values of ``keys``, reading those that are not known."""
+        present = self._present
+        if len(present) + len(keys) > _REMEMBERED:
+            present.clear()
+        unknown = [key for key in keys if key not in present]
+        if unknown:
+            present.update(self._read(unknown))
 
     def _read(self, keys: Sequence[bytes]) -> dict[bytes, bytes | None]:
         """The present values of ``keys``."""
