@@ -258,8 +258,8 @@ class Holds(KeyedBroadcastProcessFunction):
 
 def test_states_in_fields_are_bound_again_in_another_process() -> None:
     with keyed(Holds()) as harness:
-        harness.push(("k",)).push_broadcast(("a", 1))
-        harness.end_epoch().forget_live_objects()
+        harness.push(("k",)).push_broadcast(("a", 1)).end_epoch().forget_live_objects()
+        assert harness.acknowledgement.warnings == (), "no field stays behind"
         harness.push_broadcast(("b", 2)).push(("k",))
         assert harness.output() == [{}, {"a": 1, "b": 2}]
         assert harness.broadcast_state(FACTORS) == {"a": 1, "b": 2}
