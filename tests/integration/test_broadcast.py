@@ -87,3 +87,12 @@ def test_rules_of_two_channels_beside_rows_without_keys() -> None:
     order = [(f"r{n}", n) for n in (0, 2, 4, 1, 3, 5)]
     assert sorted(row for row, _ in out) == [(n, n) for n in range(20)]
     assert {tuple(seen) for _, seen in out} == {tuple(order)}
+
+
+def test_rules_from_a_data_frame(spark: Any) -> None:
+    env = environment()
+    frame = spark.range(0, 8, 1, 4).selectExpr("concat('r', id) AS name", "id AS factor")
+    rows = env.from_collection([(n, n) for n in range(10)], PAIR)
+    out = list(rows.connect(env.from_data_frame(frame).broadcast(FACTORS)).process(Tagged()).execute_and_collect())
+    assert sorted(row for row, _ in out) == [(n, n) for n in range(10)]
+    assert {tuple(seen) for _, seen in out} == {tuple((f"r{n}", n) for n in range(8))}
