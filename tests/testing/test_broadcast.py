@@ -316,6 +316,19 @@ def test_broadcast_elements_have_no_key() -> None:
             harness.push_broadcast("x")
 
 
+class KeepsTimers(Asks):
+    def process_element(self, value: Any, ctx: Any) -> None:
+        self.timers = ctx.timer_service()
+
+    def process_broadcast_element(self, value: Any, ctx: Any) -> None:
+        self.timers.register_event_time_timer(1)
+
+
+def test_broadcast_elements_set_no_timers() -> None:
+    with keyed(KeepsTimers()) as harness, pytest.raises(StateAccessError, match="broadcast elements have no key"):
+        harness.push(("a",)).push_broadcast("x")
+
+
 # -- rescaling ---------------------------------------------------------------------------------------------------------
 
 
