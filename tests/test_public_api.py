@@ -32,6 +32,10 @@ PUBLIC: dict[str, list[str]] = {
     ],
     "holdfast.datastream": [
         "AggregateFunction",
+        "BaseBroadcastProcessFunction",
+        "BroadcastConnectedStream",
+        "BroadcastProcessFunction",
+        "BroadcastStream",
         "CheckpointConfig",
         "CheckpointListener",
         "CheckpointedFunction",
@@ -46,6 +50,7 @@ PUBLIC: dict[str, list[str]] = {
         "FunctionInitializationContext",
         "FunctionSnapshotContext",
         "KeySelector",
+        "KeyedBroadcastProcessFunction",
         "KeyedProcessFunction",
         "KeyedStream",
         "MapFunction",
@@ -64,11 +69,13 @@ PUBLIC: dict[str, list[str]] = {
         "AggregatingState",
         "AggregatingStateDescriptor",
         "AppendingState",
+        "BroadcastState",
         "ListState",
         "ListStateDescriptor",
         "MapState",
         "MapStateDescriptor",
         "MergingState",
+        "ReadOnlyBroadcastState",
         "ReducingState",
         "ReducingStateDescriptor",
         "State",
@@ -134,13 +141,18 @@ def test_nothing_else_is_public(module: str) -> None:
         ("common.watermark_strategy", "TimestampAssigner WatermarkStrategy"),
         ("datastream.checkpoint_config", "CheckpointConfig"),
         ("datastream.checkpointing_mode", "CheckpointingMode"),
-        ("datastream.data_stream", "DataStream DataStreamSink KeyedStream CloseableIterator"),
+        ("datastream.data_stream", "DataStream DataStreamSink KeyedStream CloseableIterator BroadcastStream"),
         (
             "datastream.functions",
+            "BroadcastProcessFunction KeyedBroadcastProcessFunction "
             "AggregateFunction FilterFunction FlatMapFunction Function KeySelector KeyedProcessFunction MapFunction "
             "ProcessFunction ReduceFunction RuntimeContext",
         ),
-        ("datastream.state", "ValueState ListState MapState ReducingState AggregatingState ValueStateDescriptor"),
+        (
+            "datastream.state",
+            "ValueState ListState MapState ReducingState AggregatingState BroadcastState ReadOnlyBroadcastState "
+            "ValueStateDescriptor",
+        ),
         ("datastream.stream_execution_environment", "StreamExecutionEnvironment"),
         ("datastream.time_domain", "TimeDomain"),
         ("datastream.timerservice", "TimerService"),

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from holdfast.errors import RestoreError, StateDescriptorError, StateMigrationError, StateTypeError
+from holdfast.errors import RestoreError, StateAccessError, StateDescriptorError, StateMigrationError, StateTypeError
 from holdfast.state.broadcast_state import BroadcastState
 from holdfast.state.descriptors import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from holdfast.state.handles import DistributionMode, ListStateSnapshot
@@ -209,11 +209,22 @@ class TestBroadcast:
         state.clear()
         assert before.snapshot()[0].elements == ()
 
-    def test_equal_maps_are_equal_bytes_in_any_order_of_putting(self) -> None:
-        left, right = backend(), backend()
-        left.get_broadcast_state(RULES).put_all({"a": [1], "b": [2]})
-        right.get_broadcast_state(RULES).put_all({"b": [2], "a": [1]})
-        assert left.snapshot() == right.snapshot()
+    def test_a_restored_map_is_walked_in_the_order_in_which_it_was_put(self) -> None:
+        before = backend()
+        state = before.get_broadcast_state(MapStateDescriptor("m", int, int))
+        state.put_all({300: 1, -1: 2, 5: 3})
+        state.put(300, 4)
+        restored = backend(*before.snapshot()).get_broadcast_state(MapStateDescriptor("m", int, int))
+        assert list(restored.items()) == list(state.items()) == [(300, 4), (-1, 2), (5, 3)]
+
+    def test_what_is_put_is_read_as_a_restored_subtask_reads_it(self) -> None:
+        before = backend()
+        descriptor = MapStateDescriptor("m", Types.DOUBLE(), Types.TUPLE([Types.DOUBLE()]))
+        state = before.get_broadcast_state(descriptor)
+        state.put(1, (2,))
+        assert repr(list(state.items())) == repr(
+            list(backend(*before.snapshot()).get_broadcast_state(descriptor).items())
+        )
 
     def test_entries_of_another_type_leave_the_map_as_it_was(self) -> None:
         state = backend().get_broadcast_state(MapStateDescriptor("m", str, int))
@@ -223,21 +234,36 @@ class TestBroadcast:
                 change()
         assert dict(state.items()) == {"a": 1}
 
-    def test_a_value_changed_in_place_is_not_stored(self) -> None:
+    @pytest.mark.parametrize("descriptor", [RULES, MapStateDescriptor("rules")], ids=["typed", "pickled"])
+    def test_a_value_changed_in_place_changes_nothing(self, descriptor: MapStateDescriptor) -> None:
         before = backend()
+        state = before.get_broadcast_state(descriptor)
         mine = [1]
-        before.get_broadcast_state(RULES).put("a", mine)
+        state.put("a", mine)
         mine.append(2)
-        assert backend(*before.snapshot()).get_broadcast_state(RULES).get("a") == [1]
+        state.get("a").append(3)
+        for value in [*state.values(), *(value for _, value in state.read_only("rules").items())]:
+            value.append(4)
+        assert state.get("a") == state.read_only("rules")["a"] == [1]
+        assert backend(*before.snapshot()).get_broadcast_state(descriptor).get("a") == [1]
 
     def test_the_read_only_view_follows_and_cannot_write(self) -> None:
         state = backend().get_broadcast_state(MapStateDescriptor("m", str, int))
-        view = state.read_only()
+        view: Any = state.read_only("m")
         state.put("a", 1)
         assert view.get("a") == 1 and view.contains("a") and not view.is_empty()
-        for name in ("put", "put_all", "remove", "clear"):
-            assert not hasattr(view, name)
         assert not isinstance(view, BroadcastState)
+        for change in (
+            lambda: view.put("a", 2),
+            lambda: view.put_all({"a": 2}),
+            lambda: view.remove("a"),
+            lambda: view.clear(),
+            lambda: view.__setitem__("a", 2),
+            lambda: view.__delitem__("a"),
+        ):
+            with pytest.raises(StateAccessError, match="'m' can only be read in process_element"):
+                change()
+        assert dict(state.items()) == {"a": 1}
 
 
 def test_snapshots_are_ordered_by_name() -> None:

@@ -1,5 +1,6 @@
 """Streams, functions and the execution environment, with PyFlink's names."""
 
+from holdfast.datastream.broadcast_stream import BroadcastConnectedStream, BroadcastStream
 from holdfast.datastream.checkpoint_config import CheckpointConfig
 from holdfast.datastream.checkpointing_mode import CheckpointingMode
 from holdfast.datastream.data_stream import CloseableIterator, DataStream, DataStreamSink, KeyedStream
@@ -7,6 +8,8 @@ from holdfast.datastream.execution_mode import RuntimeExecutionMode
 from holdfast.datastream.externalized_checkpoint_retention import ExternalizedCheckpointRetention
 from holdfast.datastream.functions import (
     AggregateFunction,
+    BaseBroadcastProcessFunction,
+    BroadcastProcessFunction,
     CheckpointedFunction,
     CheckpointListener,
     FilterFunction,
@@ -14,6 +17,7 @@ from holdfast.datastream.functions import (
     Function,
     FunctionInitializationContext,
     FunctionSnapshotContext,
+    KeyedBroadcastProcessFunction,
     KeyedProcessFunction,
     KeySelector,
     MapFunction,
@@ -29,6 +33,10 @@ from holdfast.runtime.source import Source, SourceReader
 
 __all__ = [
     "AggregateFunction",
+    "BaseBroadcastProcessFunction",
+    "BroadcastConnectedStream",
+    "BroadcastProcessFunction",
+    "BroadcastStream",
     "CheckpointConfig",
     "CheckpointListener",
     "CheckpointedFunction",
@@ -43,6 +51,7 @@ __all__ = [
     "FunctionInitializationContext",
     "FunctionSnapshotContext",
     "KeySelector",
+    "KeyedBroadcastProcessFunction",
     "KeyedProcessFunction",
     "KeyedStream",
     "MapFunction",

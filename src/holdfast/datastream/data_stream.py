@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from holdfast.common.watermark_strategy import WatermarkStrategy
 from holdfast.connectors.collect import Collection
 from holdfast.connectors.print import PrintSink
-from holdfast.datastream.functions import KeyedProcessFunction, KeySelector
+from holdfast.datastream.broadcast_stream import BroadcastConnectedStream, BroadcastStream
+from holdfast.datastream.functions import BaseBroadcastProcessFunction, KeyedProcessFunction, KeySelector
 from holdfast.datastream.keyed_aggregations import field_reducer, state_mapper
 from holdfast.errors import ProgramError
 from holdfast.graph.stream_graph import Connection, KeyBy, Node
@@ -18,6 +19,7 @@ from holdfast.runtime.operator import Operator
 from holdfast.runtime.partitioners import Broadcast, Forward, Global, Partitioner, Rebalance
 from holdfast.runtime.sink import TwoPhaseCommitSink
 from holdfast.runtime.watermarks import TimestampsAndWatermarksOperator
+from holdfast.state.descriptors import MapStateDescriptor
 from holdfast.types.resolve import resolve
 from holdfast.types.typeinfo import FieldsTypeInfo, TypeInformation, Types
 
@@ -126,6 +128,8 @@ class DataStream:
     def process(self, func: Any, output_type: Any = None) -> DataStream:
         if isinstance(func, KeyedProcessFunction):
             raise TypeError("A KeyedProcessFunction needs a keyed stream: put key_by(...) before process(...).")
+        if isinstance(func, BaseBroadcastProcessFunction):
+            raise TypeError(f"A {type(func).__name__} needs a broadcast stream: put connect(...) before process(...).")
         return self._add("Process", stateless.ProcessOperator, func, output_type)
 
     def key_by(self, key_selector: Any, key_type: Any = None) -> KeyedStream:
@@ -164,6 +168,15 @@ class DataStream:
             "Projection"
         )
 
+    def connect(self, ds: BroadcastStream) -> BroadcastConnectedStream:
+        """This stream with a broadcast one beside it, for a function that sees both."""
+        if not isinstance(ds, BroadcastStream):
+            raise ProgramError(
+                f"connect() takes a broadcast stream, stream.broadcast(descriptor); got {type(ds).__name__}. "
+                "Connecting two other streams is not available yet."
+            )
+        return BroadcastConnectedStream(self, ds)
+
     # -- partitioning
 
     def rebalance(self) -> DataStream:
@@ -178,8 +191,21 @@ class DataStream:
     def forward(self) -> DataStream:
         return DataStream(self._environment, self._node, Forward())
 
-    def broadcast(self) -> DataStream:
-        return DataStream(self._environment, self._node, Broadcast())
+    @overload
+    def broadcast(self) -> DataStream: ...
+
+    @overload
+    def broadcast(
+        self, broadcast_state_descriptor: MapStateDescriptor, *other_broadcast_state_descriptors: MapStateDescriptor
+    ) -> BroadcastStream: ...
+
+    def broadcast(
+        self, broadcast_state_descriptor: Any = None, *other_broadcast_state_descriptors: Any
+    ) -> DataStream | BroadcastStream:
+        """Every row to every subtask. With descriptors: a stream to ``connect``, whose rows change broadcast state."""
+        if broadcast_state_descriptor is None:
+            return DataStream(self._environment, self._node, Broadcast())
+        return BroadcastStream(self._node, (broadcast_state_descriptor, *other_broadcast_state_descriptors))
 
     def global_(self) -> DataStream:
         return DataStream(self._environment, self._node, Global())
@@ -215,8 +241,11 @@ class DataStream:
     def _connection(self) -> Connection:
         return Connection(self._node, self._partitioner)
 
-    def _add(self, name: str, factory: type[Operator], function: Any, output_type: Any) -> DataStream:
-        node = self._environment.add_node(name, factory, function, resolve(output_type), [self._connection()])
+    def _add(
+        self, name: str, factory: type[Operator], function: Any, output_type: Any, *beside: Connection
+    ) -> DataStream:
+        inputs = [self._connection(), *beside]
+        node = self._environment.add_node(name, factory, function, resolve(output_type), inputs)
         return DataStream(self._environment, node)
 
 

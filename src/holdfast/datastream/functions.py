@@ -6,12 +6,20 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import Any
 
+from holdfast.runtime.broadcast import (
+    BroadcastContext,
+    KeyedBroadcastContext,
+    KeyedReadOnlyBroadcastContext,
+    ReadOnlyBroadcastContext,
+)
 from holdfast.runtime.context import FunctionInitializationContext, FunctionSnapshotContext, RuntimeContext
 from holdfast.runtime.keyed import KeyedProcessContext
 from holdfast.runtime.stateless import ProcessContext
 
 __all__ = [
     "AggregateFunction",
+    "BaseBroadcastProcessFunction",
+    "BroadcastProcessFunction",
     "CheckpointListener",
     "CheckpointedFunction",
     "FilterFunction",
@@ -20,6 +28,7 @@ __all__ = [
     "FunctionInitializationContext",
     "FunctionSnapshotContext",
     "KeySelector",
+    "KeyedBroadcastProcessFunction",
     "KeyedProcessFunction",
     "MapFunction",
     "ProcessFunction",
@@ -105,6 +114,55 @@ class KeyedProcessFunction(Function):
 
     def on_timer(self, timestamp: int, ctx: KeyedProcessContext) -> Iterable[Any] | None:
         """A timer of the current key is due. Timers of one operator fire in the order of their time."""
+        return None
+
+
+class BaseBroadcastProcessFunction(Function):
+    """Sees the rows of a stream and the elements of a broadcast stream that it is connected to.
+
+    Every subtask is given every broadcast element once, all in the same order, and those of an epoch before its rows.
+    Only broadcast elements may change broadcast state, and must do so by their content alone: not by the subtask, the
+    clock, a random number or a field that rows have changed. Otherwise the copies of the subtasks come to differ, and
+    nothing notices.
+    """
+
+    @abstractmethod
+    def process_element(self, value: Any, ctx: Any) -> Iterable[Any] | None:
+        """Any number of rows for one row; broadcast state can be read."""
+
+    @abstractmethod
+    def process_broadcast_element(self, value: Any, ctx: Any) -> Iterable[Any] | None:
+        """Any number of rows for one broadcast element, from every subtask; broadcast state can be changed."""
+
+
+class BroadcastProcessFunction(BaseBroadcastProcessFunction):
+    """For a stream without keys."""
+
+    Context = BroadcastContext
+    ReadOnlyContext = ReadOnlyBroadcastContext
+
+    @abstractmethod
+    def process_element(self, value: Any, ctx: ReadOnlyBroadcastContext) -> Iterable[Any] | None: ...
+
+    @abstractmethod
+    def process_broadcast_element(self, value: Any, ctx: BroadcastContext) -> Iterable[Any] | None: ...
+
+
+class KeyedBroadcastProcessFunction(BaseBroadcastProcessFunction):
+    """For a keyed stream: rows have keyed state and timers, broadcast elements reach it by ``apply_to_keyed_state``."""
+
+    Context = KeyedBroadcastContext
+    ReadOnlyContext = KeyedReadOnlyBroadcastContext
+    OnTimerContext = KeyedReadOnlyBroadcastContext
+
+    @abstractmethod
+    def process_element(self, value: Any, ctx: KeyedReadOnlyBroadcastContext) -> Iterable[Any] | None: ...
+
+    @abstractmethod
+    def process_broadcast_element(self, value: Any, ctx: KeyedBroadcastContext) -> Iterable[Any] | None: ...
+
+    def on_timer(self, timestamp: int, ctx: KeyedReadOnlyBroadcastContext) -> Iterable[Any] | None:
+        """A timer of the current key is due. Broadcast state can be read."""
         return None
 
 

@@ -1,5 +1,6 @@
 """State descriptors and states, under PyFlink's module path."""
 
+from holdfast.state.broadcast_state import BroadcastState, ReadOnlyBroadcastState
 from holdfast.state.descriptors import (
     AggregatingStateDescriptor,
     ListStateDescriptor,
@@ -23,11 +24,13 @@ __all__ = [
     "AggregatingState",
     "AggregatingStateDescriptor",
     "AppendingState",
+    "BroadcastState",
     "ListState",
     "ListStateDescriptor",
     "MapState",
     "MapStateDescriptor",
     "MergingState",
+    "ReadOnlyBroadcastState",
     "ReducingState",
     "ReducingStateDescriptor",
     "State",

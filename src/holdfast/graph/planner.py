@@ -23,10 +23,7 @@ def plan_job(graph: JobGraph, backend: StateBackend, options: TaskOptions) -> Pl
     members = {head: _members(graph, head, chained) for head in heads}
     home = {operator: head for head, chain in members.items() for operator in chain}
     levels = _levels(graph, heads, home, chained)
-    crossing = sorted(
-        (e for e in graph.edges if e not in chained), key=lambda e: (not is_broadcast(e), graph.edges.index(e))
-    )
-    edge_ids = {edge: number for number, edge in enumerate(crossing)}
+    edge_ids = {edge: number for number, edge in enumerate(_in_order(graph, chained))}
     edges = tuple(_edge_spec(edge, number, levels[home[edge.target]]) for edge, number in edge_ids.items())
     chains = tuple(
         _chain_spec(graph, number, head, members[head], levels[head], edge_ids)
@@ -35,6 +32,14 @@ def plan_job(graph: JobGraph, backend: StateBackend, options: TaskOptions) -> Pl
     slots = max(operator.parallelism for operator in graph.operators if operator.node.data_frame is None)
     plan = JobPlan(graph.job_id, graph.name, slots, chains, edges, backend, options, graph.settings.parameters)
     return PlannedJob(plan, _data_frames(graph, edge_ids))
+
+
+def _in_order(graph: JobGraph, chained: set[JobEdge]) -> list[JobEdge]:
+    """The edges between chains as they are consumed: those that change broadcast state, then other broadcasts, then the
+    rest.
+    """
+    crossing = [edge for edge in graph.edges if edge not in chained]
+    return sorted(crossing, key=lambda edge: (not is_broadcast(edge), -edge.connection.input_index))
 
 
 def _can_chain(graph: JobGraph, edge: JobEdge) -> bool:
@@ -118,6 +123,7 @@ def _operator_spec(operator: JobOperator) -> OperatorSpec:
         keyed=node.keyed,
         event_time=node.event_time,
         uid=operator.uid,
+        broadcast_states=node.broadcast_states,
     )
 
 

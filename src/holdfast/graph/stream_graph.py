@@ -10,6 +10,7 @@ from typing import Any
 
 from holdfast.runtime.operator import Operator
 from holdfast.runtime.partitioners import Partitioner
+from holdfast.state.descriptors import MapStateDescriptor
 from holdfast.types.typeinfo import TypeInformation
 
 
@@ -57,6 +58,8 @@ class Node:
     #: Set for ``from_data_frame``: the DataFrame, which Spark reads in level 0.
     data_frame: Any = None
     is_sink: bool = False
+    #: What was given to ``broadcast()`` of the stream on its second input.
+    broadcast_states: tuple[MapStateDescriptor, ...] = ()
 
     @property
     def keyed(self) -> bool:

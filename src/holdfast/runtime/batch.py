@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -14,9 +14,9 @@ RowReader = Callable[[pa.RecordBatch], list[Any]]
 class Batch:
     """Rows with what travels beside them. Python rows are made from Arrow on first use, once.
 
-    ``timestamps[i]`` is the event time of row i in milliseconds. ``watermarks[i]`` is the watermark in force when row i
-    arrives, so that whether a row is late depends neither on batches nor on epochs. ``keys`` are the rows' keys
-    behind a ``key_by``. Each of the three is None when the stream has none.
+    ``timestamps[i]`` is the event time of row i in milliseconds, None for a row that has none. ``watermarks[i]`` is
+    the watermark in force when row i arrives, so that whether a row is late depends neither on batches nor on epochs.
+    ``keys`` are the rows' keys behind a ``key_by``. Each of the three is None when the stream has none.
     """
 
     __slots__ = ("_reader", "_values", "arrow", "keys", "timestamps", "watermarks")
@@ -24,7 +24,7 @@ class Batch:
     def __init__(
         self,
         values: list[Any] | None,
-        timestamps: list[int] | None = None,
+        timestamps: Sequence[int | None] | None = None,
         watermarks: list[int] | None = None,
         keys: list[Any] | None = None,
         arrow: pa.RecordBatch | None = None,

@@ -29,6 +29,8 @@ class Chain:
         self._options = options
         self._gate = ChannelWatermarks()
         self._readers = {edge: EdgeReader(edges[edge]) for edge in spec.inputs}
+        #: Rows of some inputs have event times and others have none; what comes out of the head has.
+        self._times_differ = len({edges[edge].event_time for edge in spec.inputs}) > 1
         self._routers: dict[int, Router] = {}
         self.finished = False
 
@@ -123,7 +125,9 @@ class Chain:
             channel = 0
         if header.rows:
             batch = self._readers[edge_id].read(header, body)
-            if batch.watermarks is not None:
+            if self._times_differ and batch.timestamps is None:
+                batch.timestamps, batch.watermarks = [None] * len(batch), [self._gate.current()] * len(batch)
+            elif batch.watermarks is not None:
                 batch.watermarks = self._gate.cap(edge_id, channel, batch.watermarks)
             self.push(batch, edge.input_index)
         if header.status is not None:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 #: Kinds of handles that a function may hold in its fields.
 KEYED, LIST, UNION_LIST, BROADCAST = "keyed", "list", "union", "broadcast"
+READ_ONLY_BROADCAST = "read-only broadcast"
 
 
 class KeyedStateStore:
@@ -101,7 +102,8 @@ def bind_again(environment: OperatorEnvironment, kind: str, descriptor: Any) -> 
         return store.get_list_state(descriptor)
     if kind == UNION_LIST:
         return store.get_union_list_state(descriptor)
-    return store.get_broadcast_state(descriptor)
+    state = store.get_broadcast_state(descriptor)
+    return state if kind == BROADCAST else state.read_only(descriptor.get_name())
 
 
 class RuntimeContext(KeyedStateStore):

@@ -10,7 +10,7 @@ from typing import Any
 from holdfast.runtime.batch import Batch
 from holdfast.runtime.functions import FunctionOperator, method_of
 from holdfast.runtime.plan import OperatorSpec
-from holdfast.runtime.stateless import repeat_times, select_rows
+from holdfast.runtime.stateless import RowContext, repeat_times, select_rows
 from holdfast.runtime.timer_service import TimerService
 from holdfast.state.descriptors import ValueStateDescriptor
 from holdfast.state.keys import KeyCodec
@@ -123,20 +123,17 @@ class ReduceOperator(KeyedOperator):
         self.output.collect(Batch(out, batch.timestamps, batch.watermarks))
 
 
-class KeyedProcessContext:
+class KeyedProcessContext(RowContext):
     """Given to ``process_element`` and ``on_timer`` of keyed process functions."""
 
     def __init__(self, timer_service: TimerService, key_context: Any) -> None:
+        RowContext.__init__(self)
         self._timer_service = timer_service
         self._key_context = key_context
-        self.current_timestamp: int | None = None
         self.current_domain: TimeDomain | None = None
 
     def get_current_key(self) -> Any:
         return self._key_context.key
-
-    def timestamp(self) -> int | None:
-        return self.current_timestamp
 
     def timer_service(self) -> TimerService:
         return self._timer_service
@@ -152,7 +149,7 @@ class KeyedProcessOperator(KeyedOperator):
     def __init__(self, spec: OperatorSpec) -> None:
         super().__init__(spec)
         self._out: list[Any] = []
-        self._out_times: list[int] = []
+        self._out_times: list[int | None] = []
         self._out_watermarks: list[int] = []
 
     def bind_state(self) -> None:
@@ -160,7 +157,11 @@ class KeyedProcessOperator(KeyedOperator):
         self._event_timers = self.timers(TimeDomain.EVENT_TIME)
         self._processing_timers = self.timers(TimeDomain.PROCESSING_TIME)
         service = TimerService(self, self._event_timers, self._processing_timers)
-        self._context = KeyedProcessContext(service, self.key_context)
+        self._context = self.make_context(service)
+
+    def make_context(self, timers: TimerService) -> KeyedProcessContext:
+        """What ``process_element`` and ``on_timer`` are given."""
+        return KeyedProcessContext(timers, self.key_context)
 
     def timers(self, domain: TimeDomain) -> TimerQueue:
         """The timers that the function sets."""
@@ -227,7 +228,7 @@ class KeyedProcessOperator(KeyedOperator):
             finally:
                 context.current_domain = None
 
-    def _emit(self, results: Iterable[Any] | None, timestamp: int) -> None:
+    def _emit(self, results: Iterable[Any] | None, timestamp: int | None) -> None:
         if results is None:
             return
         before = len(self._out)

@@ -140,7 +140,7 @@ class Operator:
             if note not in getattr(error, "__notes__", ()):
                 error.add_note(note)
             raise error
-        at_key = f", key {key!r}" if self.spec.keyed else ""
+        at_key = "" if key is None else f", key {key!r}"
         failure = FunctionError(f"{self.where}{at_key}: {type(error).__name__}: {error}; the row was {row!r}")
         failure.__cause__ = error
         return failure

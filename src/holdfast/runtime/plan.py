@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from holdfast.state.descriptors import MapStateDescriptor
 from holdfast.state.store import StateBackend
 from holdfast.types.typeinfo import TypeInformation
 
@@ -35,6 +36,8 @@ class OperatorSpec:
     #: Its rows carry event timestamps.
     event_time: bool = False
     uid: str | None = None
+    #: What was given to ``broadcast()`` of the stream on its second input.
+    broadcast_states: tuple[MapStateDescriptor, ...] = ()
 
     def describe(self, subtask: int) -> str:
         """How errors name a subtask."""

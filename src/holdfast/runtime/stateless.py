@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from holdfast.runtime.batch import Batch
@@ -86,16 +87,23 @@ def repeat_times(batch: Batch, out: list[Any], counts: list[int] | None) -> Batc
     return Batch(out, timestamps, watermarks)
 
 
-class ProcessContext:
-    """Given to ``ProcessFunction.process_element``."""
+class RowContext:
+    """What every context knows of the row at hand; operators set it per row."""
 
-    def __init__(self, operator: ProcessOperator) -> None:
-        self._timer_service = ForbiddenTimerService(operator)
+    def __init__(self) -> None:
         self.current_timestamp: int | None = None
 
     def timestamp(self) -> int | None:
         """The row's event time in milliseconds; None on a stream without timestamps."""
         return self.current_timestamp
+
+
+class ProcessContext(RowContext):
+    """Given to ``ProcessFunction.process_element``."""
+
+    def __init__(self, operator: ProcessOperator) -> None:
+        super().__init__()
+        self._timer_service = ForbiddenTimerService(operator)
 
     def timer_service(self) -> ForbiddenTimerService:
         return self._timer_service
@@ -109,8 +117,10 @@ class ProcessOperator(FunctionOperator):
         self._context = ProcessContext(self)
 
     def process(self, batch: Batch, input_index: int) -> None:
-        function = method_of(self.function, "process_element")
-        context = self._context
+        self.process_rows(batch, method_of(self.function, "process_element"), self._context)
+
+    def process_rows(self, batch: Batch, function: Callable[..., Any], context: RowContext) -> None:
+        """Call ``function(row, context)`` for every row, and hand its results on with the times of their rows."""
         value: Any = None
         out: list[Any] = []
         times = batch.timestamps

@@ -65,4 +65,10 @@ class TimerService(ForbiddenTimerService):
         self._processing.delete(timestamp, self._current_key())
 
     def _current_key(self) -> Any:
-        return self._context.key
+        key = self._context.key
+        if key is None:
+            raise StateAccessError(
+                f"{self._operator.where}: a timer belongs to a key, and there is none now. Set and delete timers in "
+                "process_element() and on_timer(); open() and broadcast elements have no key."
+            )
+        return key

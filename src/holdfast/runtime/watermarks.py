@@ -72,7 +72,8 @@ class TimestampsAndWatermarksOperator(Operator):
     def _timestamps(self, batch: Batch) -> list[int]:
         assigner = self.body.timestamp_assigner
         if assigner is None:
-            if batch.timestamps is None:
+            known = [timestamp for timestamp in batch.timestamps or () if timestamp is not None]
+            if len(known) < len(batch):
                 raise self.failure(
                     ValueError(
                         "the watermark strategy has no timestamp assigner and the rows have no timestamps; add "
@@ -80,8 +81,9 @@ class TimestampsAndWatermarksOperator(Operator):
                     ),
                     batch.values[0],
                 )
-            return batch.timestamps
-        recorded = batch.timestamps or [MIN_WATERMARK] * len(batch)
+            return known
+        recorded = [MIN_WATERMARK if timestamp is None else timestamp for timestamp in batch.timestamps or ()]
+        recorded = recorded or [MIN_WATERMARK] * len(batch)
         value: Any = None
         out: list[int] = []
         try:

@@ -1,37 +1,48 @@
-"""Broadcast state: a map that every subtask of an operator holds."""
+"""Broadcast state: a map that every subtask of an operator holds.
+
+Values are handed out as they were put: one that can be changed in place comes as a new object each time, so that
+changing it changes no subtask's state. What is put is kept as its bytes say, and entries keep the order in which they
+were put, in snapshots too: a subtask that was restored, or taken up by another process, reads what all others read.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, NoReturn
 
+from holdfast.errors import StateAccessError
+from holdfast.state.cells import Cells
 from holdfast.state.serializers import Serializer
 
 
 class ReadOnlyBroadcastState:
-    """A view of a broadcast map, for the side of a connected stream that must not change it."""
+    """A broadcast map that can be read. ``open_cell`` makes values of the cells of ``cells``."""
 
-    def __init__(self, entries: Mapping[Any, Any]) -> None:
-        self._entries = entries
+    def __init__(self, cells: Mapping[Any, Any], open_cell: Callable[[Any], Any]) -> None:
+        self._cells = cells
+        self._open = open_cell
 
     def get(self, key: Any) -> Any:
         """The value of ``key``; None when there is none."""
-        return self._entries.get(key)
+        return self._open(self._cells.get(key))
 
     def contains(self, key: Any) -> bool:
-        return key in self._entries
+        return key in self._cells
 
     def items(self) -> Iterator[tuple[Any, Any]]:
-        return iter(list(self._entries.items()))
+        """The entries of now, in the order in which their keys were first put; changing them meanwhile is allowed."""
+        open_cell = self._open
+        return ((key, open_cell(cell)) for key, cell in list(self._cells.items()))
 
     def keys(self) -> Iterator[Any]:
-        return iter(list(self._entries))
+        return iter(list(self._cells))
 
     def values(self) -> Iterator[Any]:
-        return iter(list(self._entries.values()))
+        return map(self._open, list(self._cells.values()))
 
     def is_empty(self) -> bool:
-        return not self._entries
+        return not self._cells
 
     def __getitem__(self, key: Any) -> Any:
         return self.get(key)
@@ -52,20 +63,19 @@ class BroadcastState(ReadOnlyBroadcastState):
 
     def __init__(self, key: Serializer, value: Serializer, elements: Sequence[bytes] = ()) -> None:
         self._key, self._value = key, value
-        keys = key.decode_many(elements[0::2])
-        self._live: dict[Any, Any] = dict(zip(keys, value.decode_many(elements[1::2]), strict=True))
-        self._stored = dict(zip(keys, zip(elements[0::2], elements[1::2], strict=True), strict=True))
-        super().__init__(self._live)
+        self._revive = (cells := Cells(value)).revive
+        self._live: dict[Any, Any] = {}
+        self._stored: dict[Any, tuple[bytes, bytes]] = {}
+        super().__init__(self._live, cells.open)
+        self._take(elements[0::2], elements[1::2])
 
     def put(self, key: Any, value: Any) -> None:
-        self._stored[key] = self._key.encode(key), self._value.encode(value)
-        self._live[key] = value
+        self._take([self._key.encode(key)], [self._value.encode(value)])
 
     def put_all(self, entries: Mapping[Any, Any]) -> None:
         """All entries, or, when one is not of the type, none."""
         added = dict(entries)
-        self._stored.update({key: (self._key.encode(key), self._value.encode(value)) for key, value in added.items()})
-        self._live.update(added)
+        self._take(self._key.encode_many(list(added)), self._value.encode_many(list(added.values())))
 
     def remove(self, key: Any) -> None:
         """Remove the entry of ``key`` if there is one."""
@@ -82,10 +92,31 @@ class BroadcastState(ReadOnlyBroadcastState):
     def __delitem__(self, key: Any) -> None:
         self.remove(key)
 
-    def read_only(self) -> ReadOnlyBroadcastState:
-        """A view that shows later changes and cannot make any."""
-        return ReadOnlyBroadcastState(self._live)
+    def read_only(self, name: str) -> ReadOnlyBroadcastState:
+        """A view that shows later changes and cannot make any; ``name`` is the state's, for errors."""
+        return _View(MappingProxyType(self._live), self._open, name)
 
     def encoded(self) -> tuple[bytes, ...]:
-        """Keys and values in turn, in the order of the encoded keys: equal maps give equal bytes on every subtask."""
-        return tuple(part for pair in sorted(self._stored.values()) for part in pair)
+        """Keys and values in turn, in the order of ``items``."""
+        return tuple(part for pair in self._stored.values() for part in pair)
+
+    def _take(self, keys: Sequence[bytes], values: Sequence[bytes]) -> None:
+        for key, encoded_key, encoded_value in zip(self._key.decode_many(keys), keys, values, strict=True):
+            self._stored[key] = encoded_key, encoded_value
+            self._live[key] = self._revive(encoded_value)
+
+
+class _View(ReadOnlyBroadcastState):
+    """What the read-only side is given: it has the methods that write only to say why they must not be used."""
+
+    def __init__(self, cells: Mapping[Any, Any], open_cell: Callable[[Any], Any], name: str) -> None:
+        super().__init__(cells, open_cell)
+        self._name = name
+
+    def _refuse(self, *_: Any) -> NoReturn:
+        raise StateAccessError(
+            f"The broadcast state '{self._name}' can only be read in process_element() and on_timer(): rows and timers "
+            "come to one subtask, and the state must stay the same on all. Change it in process_broadcast_element()."
+        )
+
+    put = put_all = remove = clear = __setitem__ = __delitem__ = _refuse

@@ -62,7 +62,8 @@ class KeyTable:
             if identity is NO_KEY:
                 raise StateAccessError(
                     f"Keyed state of operator '{self._operator_name}' was used without a current key. It exists only "
-                    f"inside the functions that process a row or a timer, not in open() or close()."
+                    f"inside the functions that process a row or a timer, not in open() or close(). Broadcast elements "
+                    f"have no key: they reach keyed state through ctx.apply_to_keyed_state()."
                 )
             group = self.codec.hash(key) % self._max_parallelism
             if group not in self.key_groups:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from holdfast.errors import ProgramError, StateDescriptorError
@@ -27,6 +28,7 @@ from holdfast.state.migration import rewrite_entries, rewrite_for
 from holdfast.state.registry import TIMERS, StateRegistry
 from holdfast.state.serializers import Serializer
 from holdfast.state.store import LocalStore, Stamp
+from holdfast.state.stored_keys import stored_keys
 from holdfast.state.timers import TimeDomain, TimerQueue
 from holdfast.state.value_state import KeyedAggregatingState, KeyedReducingState, KeyedValueState
 from holdfast.types.resolve import resolve
@@ -115,6 +117,24 @@ class KeyedStateBackend:
         same_range = (mine.key_groups, mine.max_parallelism) == (its.key_groups, its.max_parallelism)
         if same_range and mine.key_codec.snapshot() == its.key_codec.snapshot():
             self._keys = self._access.keys = other._keys
+
+    def apply_to_all_keys(self, descriptor: StateDescriptor, function: Callable[[Any, Any], Any]) -> None:
+        """Call ``function(key, state)`` for every key of the subtask that has the state, with that key as the current
+        one. What the function does to the state is done to that key's.
+        """
+        state = self.state(descriptor)
+        codec, context = self.scope.key_codec, self.context
+        meta = self._registry.get(descriptor.get_name())
+        assert meta is not None
+        # Keys are found in the store: those that have the state only in a cache must be there too.
+        self.flush()
+        before = context.key, context.identity
+        try:
+            for key in stored_keys(self.store, self.scope.key_groups, meta.state_id, codec):
+                context.key, context.identity = key, codec.identity(key)
+                function(key, state)
+        finally:
+            context.key, context.identity = before
 
     # Epochs
 

@@ -12,25 +12,26 @@ from typing import Any, Self, TypeVar
 
 from holdfast.checkpoint.rebase import compose, full_image_due
 from holdfast.errors import CheckpointError, ProgramError
-from holdfast.runtime.batch import Batch
 from holdfast.runtime.envelope import COORDINATOR_EDGE, Barrier, ChannelStatus, Envelope, unpack_header
 from holdfast.runtime.epoch import Acknowledgement, EpochSpec, Notification, NotificationKind
 from holdfast.runtime.functions import FunctionOperator
 from holdfast.runtime.live_task import forget_live_tasks
-from holdfast.runtime.operator import MAX_WATERMARK, MIN_WATERMARK, Operator
-from holdfast.runtime.partitioners import Forward
-from holdfast.runtime.router import EdgeReader, Outbox, Router
+from holdfast.runtime.operator import MAX_WATERMARK, Operator
+from holdfast.runtime.router import EdgeReader, Outbox
 from holdfast.runtime.task import TaskRun, read_acknowledgement
-from holdfast.state.handles import CheckpointRequest, OperatorRecord, SubtaskSnapshot
-from holdfast.state.snapshot_files import InlineSnapshotReader, MemorySnapshotWriter
+from holdfast.state.descriptors import MapStateDescriptor
+from holdfast.state.handles import CheckpointRequest, SubtaskSnapshot
+from holdfast.state.snapshot_files import MemorySnapshotWriter
 from holdfast.state.snapshot_io import SnapshotWriter
 from holdfast.testing.clock import ManualClock
+from holdfast.testing.inputs import Input
 from holdfast.testing.options import Setup
 from holdfast.testing.program import LEVEL, KeyBy, TestProgram, build_program
 from holdfast.testing.snapshot import HarnessSnapshot
 
 _SENDER = 0
 _MEMORY_LIMIT = 1 << 40
+_ENDED = ChannelStatus(MAX_WATERMARK, False, True)
 
 T = TypeVar("T")
 
@@ -56,11 +57,11 @@ class Harness:
         self._durable_epoch = -1 if restored is None else restored.epoch
         self._notifications: list[Notification] = []
         self._base: tuple[int, SubtaskSnapshot] | None = self._restored_base()
-        self._watermark = MIN_WATERMARK
         self._run: TaskRun | None = None
         self._output: list[tuple[Any, int | None]] = []
         self._reader = EdgeReader(self._program.output)
-        self._router = self._make_router()
+        where = f"the input of {self._program.operator.describe(setup.subtask)}"
+        self._inputs = [Input(edge, setup.subtask, where, self._program.plan.options) for edge in self._program.inputs]
         self._closed = False
         #: What the task of the last epoch told the coordinator.
         self.acknowledgement: Acknowledgement | None = None
@@ -72,14 +73,6 @@ class Harness:
         backend = self._program.plan.backend.name
         found = self._restored.of_subtask(setup.subtask, setup.parallelism, setup.max_parallelism, backend)
         return None if found is None else (self._restored.epoch, found)
-
-    def _make_router(self) -> Router:
-        edge, subtask = self._program.input, self._setup.subtask
-        if not self._program.operator.keyed:
-            # Whatever deals rows out in the job, those that are pushed are the ones that came to this subtask.
-            edge = replace(edge, partitioner=Forward())
-        where = f"the input of {self._program.operator.describe(subtask)}"
-        return Router(edge, subtask, 0, where, self._program.plan.options)
 
     @property
     def operator_id(self) -> str:
@@ -114,24 +107,23 @@ class Harness:
 
     def push_all(self, values: Iterable[Any], timestamps: Sequence[int | None] | None = None) -> Self:
         """Several rows, in one batch."""
-        rows = list(values)
-        if timestamps is not None and not self._setup.event_time:
-            raise ProgramError("The harness was made with event_time=False: its rows have no timestamps.")
-        times = list(timestamps) if timestamps is not None else [None] * len(rows)
-        batch = Batch(rows)
-        if self._setup.event_time:
-            batch.timestamps, batch.watermarks = times, [self._watermark] * len(rows)  # type: ignore[assignment]
-        self._running()
-        with self._rolling_back():
-            self._router.collect(batch)
-            self._router.flush()
-        self._deliver()
-        return self
+        return self._push(self._inputs[0], values, timestamps)
+
+    def push_broadcast(self, value: Any, timestamp: int | None = None) -> Self:
+        """One element of the broadcast stream."""
+        return self.push_all_broadcast([value], None if timestamp is None else [timestamp])
+
+    def push_all_broadcast(self, values: Iterable[Any], timestamps: Sequence[int | None] | None = None) -> Self:
+        """Several elements of the broadcast stream, in one batch. A job pushes those of an epoch before its rows."""
+        return self._push(self._broadcast_input(), values, timestamps)
 
     def advance_watermark(self, timestamp: int) -> Self:
-        """Event time has come to ``timestamp``: timers up to it fire."""
-        self._send_status(ChannelStatus(max(self._watermark, timestamp), False, False))
-        return self
+        """Event time has come to ``timestamp``: timers up to it fire. With a broadcast stream, only when both have."""
+        return self._advance(self._inputs[0], timestamp)
+
+    def advance_broadcast_watermark(self, timestamp: int) -> Self:
+        """Event time of the broadcast stream has come to ``timestamp``."""
+        return self._advance(self._broadcast_input(), timestamp)
 
     def advance_processing_time(self, milliseconds: int) -> Self:
         """Move the clock on by so much: timers that become due fire."""
@@ -141,9 +133,15 @@ class Harness:
         return self
 
     def end_input(self) -> Self:
-        """No more rows: event time ends, ``finish`` is called, and so ends the epoch."""
-        self._send_status(ChannelStatus(MAX_WATERMARK, False, True))
+        """No more rows on any input: event time ends, ``finish`` is called, and so ends the epoch."""
+        for each in self._inputs:
+            self._send_status(each, _ENDED)
         return self.end_epoch()
+
+    def end_broadcast_input(self) -> Self:
+        """No more elements of the broadcast stream: from now on the other one alone moves event time."""
+        self._send_status(self._broadcast_input(), _ENDED)
+        return self
 
     # -- output
 
@@ -165,6 +163,10 @@ class Harness:
     def watermark(self) -> int:
         """The event time that the operator has come to."""
         return self._head().watermark
+
+    def broadcast_state(self, descriptor: MapStateDescriptor) -> dict[Any, Any]:
+        """What this subtask's copy of a broadcast state holds. Later changes do not show."""
+        return dict(self._head().environment.operator_state.get_broadcast_state(descriptor).items())
 
     # -- epochs and snapshots
 
@@ -192,7 +194,7 @@ class Harness:
         composed = compose(written, None if base is None else base[1], full_wanted=base is None)
         self._base = (request.epoch, composed)
         self.notify_checkpoint_complete(request.checkpoint_id, request.epoch)
-        return self._snapshot_of(request, composed)
+        return HarnessSnapshot.of_one(self._program.operator, request, composed)
 
     def checkpoint(self, request: CheckpointRequest, writer: SnapshotWriter) -> SubtaskSnapshot:
         """End the epoch with the checkpoint that a coordinator asks for, and give what the subtask acknowledges.
@@ -229,18 +231,6 @@ class Harness:
             raise ProgramError("An epoch runs; call end_epoch() before forget_live_objects().")
         forget_live_tasks(self.job_id)
         return self
-
-    def _snapshot_of(self, request: CheckpointRequest, snapshot: SubtaskSnapshot) -> HarnessSnapshot:
-        operator = self._program.operator
-        record = OperatorRecord(
-            operator.operator_id,
-            operator.uid,
-            operator.name,
-            operator.parallelism,
-            operator.max_parallelism,
-            (snapshot,),
-        )
-        return HarnessSnapshot(request.checkpoint_id, request.epoch, self._attempt, record, InlineSnapshotReader())
 
     # -- the end
 
@@ -287,12 +277,12 @@ class Harness:
         if self._run is None:
             slots, subtask = self._program.plan.slots, self._setup.subtask
             self._inbox, self._outbox = Outbox(_SENDER, slots), Outbox(subtask, slots)
-            self._router.begin_epoch(self._inbox)
+            for each in self._inputs:
+                each.begin_epoch(self._inbox)
             run = TaskRun(
                 self._program.plan, LEVEL, subtask, self._spec(), self._restored_job, self._setup.clock, self._outbox
             )
             self._run = run
-            self._before_epoch = self._watermark, self._router.dump()
             self._step(run.start, [_SENDER])
             self._notifications.clear()
         return self._run
@@ -315,10 +305,27 @@ class Harness:
     def _restored_job(self) -> Any:
         return None if self._restored is None else self._restored.restored_job()
 
-    def _send_status(self, status: ChannelStatus) -> None:
+    def _broadcast_input(self) -> Input:
+        if len(self._inputs) == 1:
+            raise ProgramError("The operator has no broadcast stream: make the harness with broadcast_states=[...].")
+        return self._inputs[1]
+
+    def _push(self, target: Input, values: Iterable[Any], timestamps: Sequence[int | None] | None) -> Self:
+        if timestamps is not None and not self._setup.event_time:
+            raise ProgramError("The harness was made with event_time=False: its rows have no timestamps.")
         self._running()
-        self._watermark = status.watermark
-        self._router.close_epoch(status)
+        with self._rolling_back():
+            target.send(list(values), timestamps)
+        self._deliver()
+        return self
+
+    def _advance(self, target: Input, timestamp: int) -> Self:
+        self._send_status(target, ChannelStatus(max(target.watermark, timestamp), False, False))
+        return self
+
+    def _send_status(self, target: Input, status: ChannelStatus) -> None:
+        self._running()
+        target.send_status(status)
         self._deliver()
 
     def _deliver(self) -> None:
@@ -332,7 +339,7 @@ class Harness:
 
     def _of_another_subtask(self, envelope: Envelope) -> ProgramError:
         header, body = unpack_header(envelope.payload)
-        batch = EdgeReader(self._program.input).read(header, body)
+        batch = EdgeReader(self._inputs[0].edge).read(header, body)
         return ProgramError(
             f"The key {(batch.keys or [None])[0]!r} belongs to subtask {envelope.slot} of {self._setup.parallelism}, "
             f"and this harness is subtask {self._setup.subtask}. Push the row there; owns(row) tells whose it is."
@@ -379,9 +386,8 @@ class Harness:
             run, self._run = self._run, None
             if run is not None:
                 run.abandon()
-                # The input goes back too, as a source does.
-                self._watermark, statuses = self._before_epoch
-                self._router.load(statuses)
+                for each in self._inputs:
+                    each.roll_back()
             raise
 
     def _capture(self, envelope: Envelope) -> None:

@@ -108,7 +108,7 @@ class KeyedOperatorHarness(Harness):
 
     def owns(self, value: Any) -> bool:
         """Whether this subtask is the one that a row goes to."""
-        edge = self._program.input
+        edge = self._inputs[0].edge
         bound = edge.partitioner.bind(0, edge.target_parallelism, "the harness")
         targets = bound.route(Batch([value]), row_writer(edge.type_info)([value])).targets
         return targets is not None and int(targets[0]) == self._setup.subtask

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, TypedDict
 
 from holdfast.errors import ProgramError
+from holdfast.state.descriptors import MapStateDescriptor
 from holdfast.testing.clock import ManualClock
 
 
@@ -16,6 +17,8 @@ class HarnessOptions(TypedDict, total=False):
     operation: str
     input_type: Any
     output_type: Any
+    broadcast_states: Sequence[MapStateDescriptor]
+    broadcast_type: Any
     event_time: bool
     backend: str
     parallelism: int
@@ -34,6 +37,10 @@ class Setup:
     #: Types of the rows that go in and come out, as in the program; pickled when left out.
     input_type: Any = None
     output_type: Any = None
+    #: What the program gives to ``broadcast()``, for a function on a stream that is connected to a broadcast one; and
+    #: the type of the elements of that one.
+    broadcast_states: Sequence[MapStateDescriptor] = ()
+    broadcast_type: Any = None
     #: False: the stream has no timestamps, and ``ctx.timestamp()`` is None.
     event_time: bool = True
     backend: str = "heap"

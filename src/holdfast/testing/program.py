@@ -49,7 +49,8 @@ class TestProgram:
 
     plan: JobPlan
     operator: OperatorSpec
-    input: EdgeSpec
+    #: The edge of the rows; behind it that of broadcast elements, where there is one.
+    inputs: tuple[EdgeSpec, ...]
     output: EdgeSpec
 
 
@@ -57,15 +58,14 @@ def build_program(function: Any, key_by: KeyBy | None, setup: Setup, job_id: str
     """``key_by`` makes the stream a keyed one."""
     environment = StreamExecutionEnvironment(Configuration())
     stream = environment.from_collection([], setup.input_type)
-    graph = environment.get_stream_graph()
-    graph.nodes[0].event_time = setup.event_time
     if key_by is not None:
         stream = key_by(stream)
-    operation = setup.operation or _operation_of(function)
-    arguments = [function] if operation in _WITHOUT_OUTPUT_TYPE else [function, setup.output_type]
-    result: DataStream = getattr(stream, operation)(*arguments)
+    result = _apply(function, stream, environment, setup)
     result.uid(UID).disable_chaining().set_parallelism(setup.parallelism).set_max_parallelism(setup.max_parallelism)
     result.sink_to(DiscardSink()).set_parallelism(setup.parallelism)
+    graph = environment.get_stream_graph()
+    for node in graph.nodes:
+        node.event_time = setup.event_time
     settings = JobSettings(
         CheckpointSettings(),
         NoRestartSettings(),
@@ -80,7 +80,19 @@ def build_program(function: Any, key_by: KeyBy | None, setup: Setup, job_id: str
     operator = chain.operators[0]
     (output,) = chain.outputs[operator.operator_id]
     edges = {edge.edge_id: edge for edge in plan.edges}
-    return TestProgram(plan, operator, edges[chain.inputs[0]], edges[output])
+    inputs = tuple(sorted((edges[edge] for edge in chain.inputs), key=lambda edge: edge.input_index))
+    return TestProgram(plan, operator, inputs, edges[output])
+
+
+def _apply(function: Any, stream: DataStream, environment: StreamExecutionEnvironment, setup: Setup) -> DataStream:
+    if setup.broadcast_states:
+        first, *others = setup.broadcast_states
+        broadcast = environment.from_collection([], setup.broadcast_type).broadcast(first, *others)
+        return stream.connect(broadcast).process(function, setup.output_type)
+    operation = setup.operation or _operation_of(function)
+    arguments = [function] if operation in _WITHOUT_OUTPUT_TYPE else [function, setup.output_type]
+    result: DataStream = getattr(stream, operation)(*arguments)
+    return result
 
 
 def _operation_of(function: Any) -> str:

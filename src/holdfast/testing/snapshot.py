@@ -9,7 +9,9 @@ import msgspec
 
 from holdfast.errors import RestoreError
 from holdfast.runtime.epoch import RestoredJob
-from holdfast.state.handles import CheckpointMetadata, OperatorRecord, SubtaskSnapshot
+from holdfast.runtime.plan import OperatorSpec
+from holdfast.state.handles import CheckpointMetadata, CheckpointRequest, OperatorRecord, SubtaskSnapshot
+from holdfast.state.snapshot_files import InlineSnapshotReader
 from holdfast.state.snapshot_io import SnapshotReader
 
 
@@ -22,6 +24,19 @@ class HarnessSnapshot:
     attempt: int
     record: OperatorRecord
     reader: SnapshotReader
+
+    @classmethod
+    def of_one(cls, operator: OperatorSpec, request: CheckpointRequest, snapshot: SubtaskSnapshot) -> HarnessSnapshot:
+        """What one subtask wrote into the driver's memory."""
+        record = OperatorRecord(
+            operator.operator_id,
+            operator.uid,
+            operator.name,
+            operator.parallelism,
+            operator.max_parallelism,
+            (snapshot,),
+        )
+        return cls(request.checkpoint_id, request.epoch, request.attempt, record, InlineSnapshotReader())
 
     @classmethod
     def of_checkpoint(cls, metadata: CheckpointMetadata, reader: SnapshotReader, operator_id: str) -> HarnessSnapshot:

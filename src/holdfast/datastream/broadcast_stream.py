@@ -1,0 +1,76 @@
+"""Broadcast streams: what every subtask of an operator sees whole, and keeps in broadcast state."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from holdfast.datastream.functions import (
+    BaseBroadcastProcessFunction,
+    BroadcastProcessFunction,
+    KeyedBroadcastProcessFunction,
+)
+from holdfast.errors import ProgramError, StateDescriptorError
+from holdfast.graph.stream_graph import Connection, Node
+from holdfast.runtime.broadcast import BROADCAST_INPUT, BroadcastProcessOperator, KeyedBroadcastProcessOperator
+from holdfast.runtime.operator import Operator
+from holdfast.runtime.partitioners import Broadcast
+from holdfast.state.descriptors import MapStateDescriptor
+
+if TYPE_CHECKING:
+    from holdfast.datastream.data_stream import DataStream
+
+
+class BroadcastStream:
+    """What ``broadcast(descriptor, ...)`` gives: a stream to connect others with, by ``connect``."""
+
+    def __init__(self, source: Node, descriptors: tuple[MapStateDescriptor, ...]) -> None:
+        self.source = source
+        self.descriptors = _checked(source.name, descriptors)
+
+
+class BroadcastConnectedStream:
+    """A stream, keyed or not, with a broadcast stream beside it."""
+
+    def __init__(self, stream: DataStream, broadcast: BroadcastStream) -> None:
+        self._stream = stream
+        self._broadcast = broadcast
+
+    def process(self, func: BaseBroadcastProcessFunction, output_type: Any = None) -> DataStream:
+        """``func`` sees the rows of the stream and, before those of an epoch, all elements of the broadcast stream."""
+        keyed = self._stream._connection().key_by is not None
+        expected = KeyedBroadcastProcessFunction if keyed else BroadcastProcessFunction
+        if not isinstance(func, expected):
+            stream = "a keyed stream" if keyed else "a stream without keys"
+            raise TypeError(
+                f"process() on {stream} that is connected to a broadcast stream takes a {expected.__name__}; got "
+                f"{type(func).__name__}."
+            )
+        name = "Keyed Broadcast Process" if keyed else "Broadcast Process"
+        factory: type[Operator] = KeyedBroadcastProcessOperator if keyed else BroadcastProcessOperator
+        beside = Connection(self._broadcast.source, Broadcast(), input_index=BROADCAST_INPUT)
+        result = self._stream._add(name, factory, func, output_type, beside)
+        result._node.broadcast_states = self._broadcast.descriptors
+        return result
+
+
+def _checked(stream: str, descriptors: tuple[Any, ...]) -> tuple[MapStateDescriptor, ...]:
+    names = set()
+    for descriptor in descriptors:
+        if not isinstance(descriptor, MapStateDescriptor):
+            raise StateDescriptorError(
+                f"broadcast() of '{stream}' was given {descriptor!r}; broadcast state is a map: give a "
+                "MapStateDescriptor."
+            )
+        if descriptor.name in names:
+            raise StateDescriptorError(
+                f"broadcast() of '{stream}' was given two descriptors of the name '{descriptor.name}'. Names must "
+                "differ."
+            )
+        if descriptor.ttl_config is not None:
+            raise ProgramError(
+                f"The {descriptor.describe()} has a time to live, which broadcast state cannot have: entries would not "
+                "expire at the same moment on every subtask. Remove enable_time_to_live, and remove entries by "
+                "broadcast elements."
+            )
+        names.add(descriptor.name)
+    return descriptors
