@@ -27,7 +27,7 @@ def test_references_are_the_files_of_all_operators_and_not_what_is_inline() -> N
     [
         ("chk-12/3-name-with-dashes", FileOrigin(attempt=3, checkpoint_id=12)),
         ("shared/3-12-name", FileOrigin(attempt=3, checkpoint_id=12)),
-        (temporary_path("shared/3-12-name"), FileOrigin(attempt=3, checkpoint_id=12)),
+        pytest.param(temporary_path("shared/3-12-name"), FileOrigin(attempt=3, checkpoint_id=12), id="temporary"),
         ("chk-12/_metadata", None),
         ("chk-12/_committing", None),
         ("shared/readme", None),

@@ -185,8 +185,8 @@ def test_what_is_cast_without_loss(type_like: Any, value: Any, expected: Any) ->
         (Point, (1, 2)),
         (Point, Inner(dt.date(2024, 1, 1), [])),
         (Point, Point("1", 2)),  # type: ignore[arg-type]
-        (Types.PICKLED_BYTE_ARRAY(), threading.Lock()),
-        (Types.LIST(Types.PICKLED_BYTE_ARRAY()), [threading.Lock()]),
+        pytest.param(Types.PICKLED_BYTE_ARRAY(), threading.Lock(), id="lock"),
+        pytest.param(Types.LIST(Types.PICKLED_BYTE_ARRAY()), [threading.Lock()], id="list of locks"),
     ],
     ids=lambda case: str(case)[:50],
 )
