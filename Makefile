@@ -7,11 +7,15 @@ READY  := $(VENV)/.ready
 
 .PHONY: test test-fast check demo bench docs clean
 
+# Tests that kill processes and start clusters have the machine for themselves.
+ALONE := tests/integration tests/kit
+
 test: check
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 $(ALONE:%=--ignore=%)
+	$(BIN)/python -m pytest $(ALONE)
 
 test-fast: $(READY)
-	$(BIN)/python -m pytest -m "not slow"
+	$(BIN)/python -m pytest -n 2 -m "not slow"
 
 check: $(READY)
 	$(BIN)/ruff check .
