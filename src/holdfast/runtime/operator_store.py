@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Sequence
 
 from holdfast.errors import StoreVersionError
 from holdfast.failpoints import failpoint
 from holdfast.runtime.epoch import RestoredJob
 from holdfast.runtime.local_files import attempt_directory
 from holdfast.runtime.plan import JobPlan, OperatorSpec
-from holdfast.state.handles import CheckpointRequest, KeyedSnapshot, ListStateSnapshot, OperatorRecord, SubtaskSnapshot
+from holdfast.runtime.restored_state import keyed_share, restored_lists
+from holdfast.state.handles import CheckpointRequest, OperatorRecord, SubtaskSnapshot
 from holdfast.state.keyed_backend import KeyedScope, KeyedStateBackend
 from holdfast.state.keygroups import KeyGroupRange
 from holdfast.state.keys import KeyCodec
 from holdfast.state.operator_state import DefaultOperatorStateBackend, decode_operator_state, encode_operator_state
-from holdfast.state.redistribution import assign_keyed, redistribute
 from holdfast.state.restore import restore_into
-from holdfast.state.snapshot_io import SnapshotReader, SnapshotWriter
+from holdfast.state.snapshot_files import InlineSnapshotReader
+from holdfast.state.snapshot_io import CountingReader, SnapshotReader, SnapshotWriter
 from holdfast.state.snapshots import async_write, sync_prepare
 from holdfast.state.store import LocalStore, Stamp
 
@@ -47,20 +47,20 @@ class OperatorStore:
         record = restored.record(self._spec.operator_id) if restored is not None else None
         self.restored = record is not None
         where = self._spec.describe(self._subtask)
-        states = decode_operator_state(packed) if packed is not None else self._restored_lists(record, reader)
+        counting = CountingReader(reader or InlineSnapshotReader())
+        if packed is not None:
+            states = decode_operator_state(packed)
+        else:
+            states = restored_lists(self._spec, self._subtask, record, counting)
         self.operator_state = DefaultOperatorStateBackend(where, states)
         if self._spec.keyed:
-            self._open_keyed(base, record, reader, fresh=packed is None)
+            self._open_keyed(base, record, counting, fresh=packed is None)
+        self.restored_bytes = counting.bytes_read
 
-    def _open_keyed(
-        self, base: Stamp, record: OperatorRecord | None, reader: SnapshotReader | None, fresh: bool
-    ) -> None:
+    def _open_keyed(self, base: Stamp, record: OperatorRecord | None, reader: SnapshotReader, fresh: bool) -> None:
         self._directory.mkdir(parents=True, exist_ok=True)
         store = self._store = self._plan.backend.open(self._directory)
         codec = KeyCodec.for_type(self._spec.key_type)
-        snapshots: list[KeyedSnapshot] = []
-        if record is not None:
-            snapshots = assign_keyed([s.keyed for s in record.subtasks if s.keyed is not None], self._key_groups)
         if store.stamp() is None or (fresh and store.stamp() != base):
             if not fresh:
                 raise StoreVersionError(
@@ -68,30 +68,11 @@ class OperatorStore:
                     "host. The job goes back to its last checkpoint."
                 )
             failpoint("task.restoring", epoch=base.epoch, subtask=self._subtask)
-            self.restored_bytes = self._load(store, snapshots, reader, base)
+            restore_into(store, keyed_share(self._spec, self._subtask, record), reader, base)
         store.begin(base)
         backend = self._plan.backend
         scope = KeyedScope(self._spec.name, codec, self._key_groups, self._spec.max_parallelism)
         self.keyed_state = KeyedStateBackend(store, scope, backend.name, backend.cache_limit)
-
-    def _load(
-        self, store: LocalStore, snapshots: list[KeyedSnapshot], reader: SnapshotReader | None, base: Stamp
-    ) -> int:
-        if not snapshots or reader is None:
-            store.load([], base)
-            return 0
-        return restore_into(store, snapshots, self._key_groups, reader, base)
-
-    def _restored_lists(
-        self, record: OperatorRecord | None, reader: SnapshotReader | None
-    ) -> Sequence[ListStateSnapshot]:
-        if record is None or reader is None:
-            return ()
-        written = [
-            decode_operator_state(reader.read(s.operator_state)) if s.operator_state is not None else ()
-            for s in record.subtasks
-        ]
-        return redistribute(written, self._spec.parallelism)[self._subtask]
 
     def begin(self, base: Stamp) -> None:
         """The next epoch, in a process that still has the live objects."""

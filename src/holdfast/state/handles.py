@@ -44,6 +44,7 @@ class KeyedFile(msgspec.Struct, frozen=True):
     last_key_group: int
     entries: int
     checkpoint_id: int  # the checkpoint that wrote it
+    index_bytes: int = 0  # its last bytes, which say where everything is; 0 where that was not recorded
 
 
 class StateMeta(msgspec.Struct, frozen=True):
