@@ -42,7 +42,7 @@ class DataStreamSink:
         return self
 
     def set_uid_hash(self, uid_hash: str) -> DataStreamSink:
-        self._node.uid_hash = uid_hash
+        self._node.uid_hash = _hexadecimal(uid_hash)
         return self
 
     def set_parallelism(self, parallelism: int) -> DataStreamSink:
@@ -82,7 +82,10 @@ class DataStream:
         return self
 
     def set_uid_hash(self, uid_hash: str) -> DataStream:
-        self._node.uid_hash = uid_hash
+        """The id of the stored operator whose state this one takes over, if the snapshot has it: of one that had no
+        uid, as messages and rehearsals name it. New checkpoints are written under the uid.
+        """
+        self._node.uid_hash = _hexadecimal(uid_hash)
         return self
 
     def set_parallelism(self, parallelism: int) -> DataStream:
@@ -251,6 +254,15 @@ class DataStream:
 
 def _identity(value: Any) -> Any:
     return value
+
+
+def _hexadecimal(uid_hash: str) -> str:
+    plain = str(uid_hash).lower()
+    if len(plain) != 32 or not set(plain) <= set("0123456789abcdef"):
+        raise ProgramError(
+            f"set_uid_hash() takes the id of a stored operator, which has 32 hexadecimal digits; got {uid_hash!r}."
+        )
+    return plain
 
 
 def _positive(value: int, what: str) -> int:

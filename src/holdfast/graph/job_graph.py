@@ -42,7 +42,9 @@ class JobSettings:
 
 @dataclass(frozen=True, eq=False)
 class JobOperator:
-    """One operator. ``max_parallelism_explicit`` decides whether a restored value may be adopted."""
+    """One operator. ``max_parallelism_explicit`` decides whether a restored value may be adopted: not when the program
+    sets one, nor when one was adopted already.
+    """
 
     operator_id: str
     node: Node
@@ -121,13 +123,19 @@ def _operator(
     if parallelism > maximum:
         raise ProgramError(
             f"'{node.name}': parallelism {parallelism} is above its maximum parallelism {maximum}. "
-            "Lower the parallelism, or raise the maximum with set_max_parallelism() (for a job without state to "
-            "restore)."
+            "Lower the parallelism, or raise the maximum with set_max_parallelism()."
         )
     if node.is_sink:
         node.body.bind_parallelism(parallelism)
     return JobOperator(
-        operator_id, node, node.name, node.uid, parallelism, maximum, explicit is not None, _pickle(node)
+        operator_id,
+        node,
+        node.name,
+        node.uid,
+        parallelism,
+        maximum,
+        explicit is not None or operator_id in adopted,
+        _pickle(node),
     )
 
 
@@ -192,9 +200,7 @@ def _operator_ids(graph: StreamGraph) -> dict[Node, str]:
     ids: dict[Node, str] = {}
     owners: dict[str, Node] = {}
     for node in graph.nodes:
-        if node.uid_hash is not None:
-            operator_id = node.uid_hash.lower()
-        elif node.uid is not None:
+        if node.uid is not None:
             operator_id = operator_id_of_uid(node.uid)
         else:
             position = hashlib.md5(usedforsecurity=False)
@@ -204,7 +210,7 @@ def _operator_ids(graph: StreamGraph) -> dict[Node, str]:
             operator_id = position.hexdigest()
         if operator_id in owners:
             raise ProgramError(
-                f"'{owners[operator_id].name}' and '{node.name}' have the same uid ('{node.uid or node.uid_hash}'). "
+                f"'{owners[operator_id].name}' and '{node.name}' have the same uid ('{node.uid}'). "
                 "Uids must be unique."
             )
         owners[operator_id] = node

@@ -19,6 +19,7 @@ from holdfast.graph.job_graph import JobGraph, JobSettings, build_job_graph
 from holdfast.graph.planner import plan_job
 from holdfast.graph.stream_graph import StreamGraph
 from holdfast.runtime.plan import TaskOptions
+from holdfast.spark.checkpoints import restore_rules
 from holdfast.spark.job import Job, JobHistory
 from holdfast.spark.job_master import JobMaster
 from holdfast.spark.session import obtain_session
@@ -101,7 +102,7 @@ def _job(graph: JobGraph) -> Job:
     sinks: dict[str, Any] = {o.operator_id: cloudpickle.loads(o.body) for o in graph.operators if o.node.is_sink}
     return Job(
         plan=planned.plan,
-        facts=_facts(graph),
+        facts=job_facts(graph),
         checkpoint=settings.checkpoint,
         restart=settings.restart,
         epoch=settings.epoch,
@@ -119,7 +120,8 @@ def _store_name(graph: JobGraph) -> str:
     return f"{graph.job_id}-{xxhash.xxh32_hexdigest(owned.encode())}"
 
 
-def _facts(graph: JobGraph) -> JobFacts:
+def job_facts(graph: JobGraph) -> JobFacts:
+    """What the coordinator, and the rules of restoring, know of the job."""
     operators = tuple(
         JobOperator(
             operator_id=o.operator_id,
@@ -129,6 +131,8 @@ def _facts(graph: JobGraph) -> JobFacts:
             uid=o.uid,
             uid_hash=o.node.uid_hash,
             max_parallelism_explicit=o.max_parallelism_explicit,
+            keyed=o.node.keyed,
+            is_sink=o.node.is_sink,
         )
         for o in graph.operators
     )
@@ -137,14 +141,14 @@ def _facts(graph: JobGraph) -> JobFacts:
 
 
 def _adopted_max_parallelism(graph: JobGraph) -> dict[str, int]:
-    """Key groups cannot be cut anew: a snapshot's maximum parallelism holds for operators that set none."""
+    """A snapshot's maximum parallelism holds for operators that set none. What else is worth to know is logged."""
     metadata = _snapshot_to_start_from(graph)
     if metadata is None:
         return {}
-    facts = _facts(graph)
-    return match_operators(
-        metadata, facts.operators, facts.key_hash, graph.settings.recovery.ignore_unclaimed
-    ).max_parallelism
+    matching = match_operators(metadata, job_facts(graph).operators, restore_rules(graph.settings.recovery))
+    for warning in matching.warnings():
+        logger.warning(warning)
+    return matching.max_parallelism
 
 
 def _snapshot_to_start_from(graph: JobGraph) -> CheckpointMetadata | None:

@@ -13,8 +13,7 @@ from holdfast.runtime.operator import MAX_WATERMARK, MIN_WATERMARK, Operator
 from holdfast.runtime.plan import ChainSpec, EdgeSpec, TaskOptions
 from holdfast.runtime.router import EdgeReader, Outbox, Router
 from holdfast.runtime.watermarks import ChannelWatermarks, TimestampsAndWatermarksOperator
-from holdfast.state.descriptors import ListStateDescriptor
-from holdfast.types.typeinfo import Types
+from holdfast.state.handles import OperatorRecord
 
 
 class Chain:
@@ -57,9 +56,6 @@ class Chain:
     def bind_state(self) -> None:
         for operator in reversed(self.operators):
             operator.bind_state()
-        store = self.head.environment.operator_state
-        self._state = store.get_union_list_state(ListStateDescriptor("_chain", Types.PICKLED_BYTE_ARRAY()))
-        self._adopt_restored(list(self._state.get()))
 
     def open(self) -> None:
         """The attempt begins: state of all operators first, then ``open``, tail to head."""
@@ -72,18 +68,19 @@ class Chain:
         for operator in reversed(self.operators):
             operator.close()
 
-    def _adopt_restored(self, restored: list[dict[str, Any]]) -> None:
-        """Continue from a checkpoint: time does not go back, and what was finished stays finished.
+    def continue_from(self, record: OperatorRecord) -> None:
+        """Continue from what the chain's head was at a checkpoint, whatever it was chained to: time does not go back,
+        and what was finished stays finished.
 
-        Only a chain whose subtasks had all finished counts: the input of those that had not is dealt out anew, and any
+        Only a head whose subtasks had all finished counts: the input of those that had not is dealt out anew, and any
         subtask may get a share of it.
         """
-        unfinished = [record for record in restored if not record["finished"]]
-        self.finished = bool(restored) and not unfinished
-        own = [r for r in unfinished if (r["subtask"], r["parallelism"]) == (self.subtask, self.spec.parallelism)]
-        relevant = own or unfinished or restored
-        if relevant:
-            self._set_watermark(min(record["watermark"] for record in relevant))
+        unfinished = [snapshot for snapshot in record.subtasks if not snapshot.finished]
+        self.finished = bool(record.subtasks) and not unfinished
+        own = [s for s in unfinished if (s.subtask, record.parallelism) == (self.subtask, self.spec.parallelism)]
+        times = [s.watermark for s in own or unfinished or record.subtasks if s.watermark is not None]
+        if times:
+            self._set_watermark(min(times))
 
     def _set_watermark(self, watermark: int) -> None:
         for edge_id in self.spec.inputs:
@@ -203,16 +200,6 @@ class Chain:
     def snapshot_state(self, checkpoint_id: int, timestamp: int) -> None:
         for operator in reversed(self.operators):
             operator.snapshot_state(checkpoint_id, timestamp)
-        self._state.update(
-            [
-                {
-                    "subtask": self.subtask,
-                    "parallelism": self.spec.parallelism,
-                    "watermark": self.head.watermark,
-                    "finished": self.finished,
-                }
-            ]
-        )
 
     def progress(self) -> list[OperatorProgress]:
         return [

@@ -16,6 +16,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from holdfast.errors import StoreVersionError
 from holdfast.runtime.chain import Chain
 from holdfast.runtime.environment import OperatorEnvironment, wall_clock
@@ -122,6 +124,9 @@ class LiveTask:
             chain.bind_state()
         if memory is None:
             for chain in self.chains:
+                record = restored.record(chain.head.spec.operator_id) if restored is not None else None
+                if record is not None:
+                    chain.continue_from(record)
                 chain.open()
         else:
             self._adopt(memory)
@@ -213,7 +218,11 @@ class LiveTask:
     def snapshot(self, request: CheckpointRequest, writer: SnapshotWriter, nonce: str) -> list[SubtaskSnapshot]:
         """Write the state of every operator, tail to head."""
         return [
-            self._stores[operator.spec.operator_id].snapshot(request, writer, nonce)
+            msgspec.structs.replace(
+                self._stores[operator.spec.operator_id].snapshot(request, writer, nonce),
+                watermark=operator.watermark,
+                finished=chain.finished,
+            )
             for chain in self.chains
             for operator in reversed(chain.operators)
         ]

@@ -87,6 +87,10 @@ class SubtaskSnapshot(msgspec.Struct, frozen=True):
     operator_state: FileHandle | None = None
     #: sink transactions that are pre-committed and not yet committed, as the sink encoded them
     transactions: tuple[bytes, ...] = ()
+    #: the event time that it had come to; None where that was not recorded
+    watermark: int | None = None
+    #: its input had ended
+    finished: bool = False
     #: timings and sizes for the statistics
     sync_millis: int = 0
     async_millis: int = 0

@@ -72,8 +72,7 @@ def restore_into(store: LocalStore, share: KeyedShare, reader: SnapshotReader, s
 
 
 class RestoreForecast:
-    """How many bytes of keyed state restores read. Knows it from the indexes of the files, each of which it reads once.
-    """
+    """How many bytes of keyed state restores read: known from the indexes of the files, each of which is read once."""
 
     def __init__(self, reader: SnapshotReader) -> None:
         self._reader = reader
