@@ -168,10 +168,16 @@ class StreamExecutionEnvironment:
 
     def execute_async(self, job_name: str | None = None) -> JobClient:
         """Run the program in a thread of the driver."""
+        settings = self.job_settings()
+        graph, self._graph = self._graph, StreamGraph()
+        job_id = parse_settings(self._configuration).job_id or secrets.token_hex(16)
+        return JobClient(submit(graph, job_id, job_name or "Holdfast Streaming Job", settings))
+
+    def job_settings(self) -> JobSettings:
+        """What the configuration says about the job that ``execute`` would run."""
         parsed = parse_settings(self._configuration)
         self.set_runtime_mode(_runtime_mode(self._configuration))
-        graph, self._graph = self._graph, StreamGraph()
-        settings = JobSettings(
+        return JobSettings(
             checkpoint=parsed.checkpoint,
             restart=parsed.restart,
             backend=parsed.backend,
@@ -182,8 +188,6 @@ class StreamExecutionEnvironment:
             spark=parsed.spark,
             parameters=self._configuration.to_dict(),
         )
-        job_id = parsed.job_id or secrets.token_hex(16)
-        return JobClient(submit(graph, job_id, job_name or "Holdfast Streaming Job", settings))
 
     def collect(self, collection: Collection, job_name: str | None) -> CloseableIterator:
         """Run the program and give the rows that ``collection`` receives, as they are published."""

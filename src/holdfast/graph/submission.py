@@ -79,8 +79,7 @@ class RunningJob:
 
 def submit(graph: StreamGraph, job_id: str, name: str, settings: JobSettings) -> RunningJob:
     """Check the program, make a job of it and start it."""
-    data_frames = [node.data_frame for node in graph.nodes if node.data_frame is not None]
-    session = data_frames[0].sparkSession if data_frames else obtain_session(settings.spark)
+    session = session_of(graph, settings)
     parallelism = settings.parallelism or session.sparkContext.defaultParallelism
     job_graph = build_job_graph(graph, job_id, name, settings, parallelism)
     adopted = _adopted_max_parallelism(job_graph)
@@ -88,6 +87,12 @@ def submit(graph: StreamGraph, job_id: str, name: str, settings: JobSettings) ->
         job_graph = build_job_graph(graph, job_id, name, settings, parallelism, adopted)
     _warn_about_checkpointing(job_graph)
     return RunningJob(job_graph, JobMaster(_job(job_graph), session)).start()
+
+
+def session_of(graph: StreamGraph, settings: JobSettings) -> Any:
+    """The Spark session that the program runs in: that of its DataFrames, else the active one, else a local one."""
+    data_frames = [node.data_frame for node in graph.nodes if node.data_frame is not None]
+    return data_frames[0].sparkSession if data_frames else obtain_session(settings.spark)
 
 
 def _job(graph: JobGraph) -> Job:

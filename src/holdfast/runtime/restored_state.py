@@ -30,8 +30,12 @@ def restored_lists(
     """The operator state of a subtask."""
     if record is None:
         return ()
-    written = [
+    return redistribute(written_lists(record, reader), spec.parallelism)[subtask]
+
+
+def written_lists(record: OperatorRecord, reader: SnapshotReader) -> list[tuple[ListStateSnapshot, ...]]:
+    """The operator state that each old subtask wrote."""
+    return [
         decode_operator_state(reader.read(s.operator_state)) if s.operator_state is not None else ()
         for s in record.subtasks
     ]
-    return redistribute(written, spec.parallelism)[subtask]
