@@ -53,9 +53,7 @@ class Counter(KeyedProcessFunction):
         self.values = [runtime_context.get_state(d) for d in self.descriptors if isinstance(d, ValueStateDescriptor)]
         if self.broken:
             raise ConnectionError("no route to the database")
-        self.lists = [
-            runtime_context.get_list_state(d) for d in self.descriptors if isinstance(d, ListStateDescriptor)
-        ]
+        self.lists = [runtime_context.get_list_state(d) for d in self.descriptors if isinstance(d, ListStateDescriptor)]
         self.maps = [runtime_context.get_map_state(d) for d in self.descriptors if isinstance(d, MapStateDescriptor)]
 
     def process_element(self, value: tuple[int, int], ctx: KeyedProcessFunction.Context) -> Iterable[tuple[int, int]]:
@@ -110,7 +108,7 @@ class Version:
 
     def __call__(self, env: StreamExecutionEnvironment) -> None:
         source = env.from_source(
-            Scripted([ROWS, [], []], ends=False), WatermarkStrategy.no_watermarks(), "rows", PAIR
+            Scripted([ROWS, [], ROWS], ends=False), WatermarkStrategy.no_watermarks(), "rows", PAIR
         ).uid("source")
         stream = self._counted(source)
         if self.buffer:

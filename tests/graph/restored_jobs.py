@@ -78,9 +78,7 @@ class StoredJob:
         """One epoch with a checkpoint of everything: its folder and its metadata."""
         request = CheckpointRequest(number, "CHECKPOINT", 0, self.job.attempt, self.job.epoch + 1)
         writer = self._storage.writer(number, self.job.attempt)
-        acknowledged = self.acknowledged = self.job.run_epoch(
-            checkpoint=request, writer=writer, reader=self._reader
-        )
+        acknowledged = self.acknowledged = self.job.run_epoch(checkpoint=request, writer=writer, reader=self._reader)
         snapshots = sorted((s for a in acknowledged for s in a.snapshots), key=lambda s: s.subtask)
         records = tuple(
             OperatorRecord(

@@ -80,9 +80,7 @@ class _Shares:
             keyed = self._keyed(spec, subtask, record, forecast) if spec.keyed else 0
             self.bytes_read.append(counting.bytes_read + keyed)
 
-    def _keyed(
-        self, spec: OperatorSpec, subtask: int, record: OperatorRecord | None, forecast: RestoreForecast
-    ) -> int:
+    def _keyed(self, spec: OperatorSpec, subtask: int, record: OperatorRecord | None, forecast: RestoreForecast) -> int:
         try:
             share = keyed_share(spec, subtask, record)
             self.registries.append(registry.merge(share.snapshots)[0])
