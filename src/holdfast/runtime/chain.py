@@ -8,7 +8,7 @@ from typing import Any
 from holdfast.runtime.batch import Batch
 from holdfast.runtime.endpoints import SourceOperator
 from holdfast.runtime.envelope import ChannelStatus, Header
-from holdfast.runtime.epoch import Notification, NotificationKind, OperatorProgress, SinkHandle
+from holdfast.runtime.epoch import Notification, NotificationKind, OperatorProgress, RestoredJob, SinkHandle
 from holdfast.runtime.operator import MAX_WATERMARK, MIN_WATERMARK, Operator
 from holdfast.runtime.plan import ChainSpec, EdgeSpec, TaskOptions
 from holdfast.runtime.router import EdgeReader, Outbox, Router
@@ -68,26 +68,29 @@ class Chain:
         for operator in reversed(self.operators):
             operator.close()
 
-    def continue_from(self, record: OperatorRecord) -> None:
-        """Continue from what the chain's head was at a checkpoint, whatever it was chained to: time does not go back,
+    def continue_from(self, restored: RestoredJob) -> None:
+        """Continue from what the operators were at a checkpoint, whatever they were chained to: time does not go back,
         and what was finished stays finished.
 
         Only a head whose subtasks had all finished counts: the input of those that had not is dealt out anew, and any
         subtask may get a share of it.
         """
-        unfinished = [snapshot for snapshot in record.subtasks if not snapshot.finished]
-        self.finished = bool(record.subtasks) and not unfinished
-        own = [s for s in unfinished if (s.subtask, record.parallelism) == (self.subtask, self.spec.parallelism)]
-        times = [s.watermark for s in own or unfinished or record.subtasks if s.watermark is not None]
-        if times:
-            self._set_watermark(min(times))
-
-    def _set_watermark(self, watermark: int) -> None:
+        for operator in self.operators:
+            record = restored.record(operator.spec.operator_id)
+            if record is not None:
+                operator.watermark = self._restored_watermark(record)
+        head = restored.record(self.head.spec.operator_id)
+        self.finished = head is not None and bool(head.subtasks) and all(s.finished for s in head.subtasks)
         for edge_id in self.spec.inputs:
             for channel in range(self._edges[edge_id].source_parallelism):
-                self._gate.update(edge_id, channel, ChannelStatus(watermark, False, False))
-        for operator in self.operators:
-            operator.watermark = max(operator.watermark, watermark)
+                self._gate.update(edge_id, channel, ChannelStatus(self.head.watermark, False, False))
+
+    def _restored_watermark(self, record: OperatorRecord) -> int:
+        """That of the same subtask; with another parallelism, what all that go on had reached."""
+        unfinished = [snapshot for snapshot in record.subtasks if not snapshot.finished]
+        own = [s for s in unfinished if (s.subtask, record.parallelism) == (self.subtask, self.spec.parallelism)]
+        times = [s.watermark for s in own or unfinished or record.subtasks if s.watermark is not None]
+        return min(times, default=MIN_WATERMARK)
 
     # -- an epoch
 

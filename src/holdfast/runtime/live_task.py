@@ -124,9 +124,8 @@ class LiveTask:
             chain.bind_state()
         if memory is None:
             for chain in self.chains:
-                record = restored.record(chain.head.spec.operator_id) if restored is not None else None
-                if record is not None:
-                    chain.continue_from(record)
+                if restored is not None:
+                    chain.continue_from(restored)
                 chain.open()
         else:
             self._adopt(memory)
