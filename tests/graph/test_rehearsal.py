@@ -163,10 +163,12 @@ KEPT = {
     [
         FIRST,
         replace(FIRST, counter_parallelism=3, buffer_parallelism=5),
+        replace(FIRST, counter_parallelism=16, buffer_parallelism=1),
+        replace(FIRST, counter_parallelism=1, buffer_parallelism=7),
         replace(FIRST, chained=False),
         replace(FIRST, keyed=(), lists=()),
     ],
-    ids=["as it was", "other parallelism for each operator", "other chains", "states that nobody asks for"],
+    ids=["as it was", "3 and 5", "16 and 1", "1 and 7", "other chains", "states that nobody asks for"],
 )
 def test_what_keeps_all_state(stored: str, version: Version) -> None:
     assert fates(check_agreement(version, stored)) == KEPT

@@ -35,8 +35,13 @@ class RestorePoint:
     reader: SnapshotReader
     completed: CompletedCheckpoint | None
     operators: tuple[OperatorRecord, ...]
-    #: True when no file of it may be referenced by later checkpoints.
+    #: True when no file of it may be referenced by later checkpoints: it is of another job.
     foreign: bool
+
+    @property
+    def relabelled(self) -> bool:
+        """Whether an operator took over what is stored under another id. A delta would then build on the wrong one."""
+        return any(record not in self.metadata.operators for record in self.operators)
 
     def restored_job(self) -> RestoredJob:
         return RestoredJob(self.metadata.checkpoint_id, self.metadata.epoch, self.operators)
