@@ -12,6 +12,7 @@ from holdfast.datastream.broadcast_stream import BroadcastConnectedStream, Broad
 from holdfast.datastream.functions import BaseBroadcastProcessFunction, KeyedProcessFunction, KeySelector
 from holdfast.datastream.keyed_aggregations import field_reducer, state_mapper
 from holdfast.errors import ProgramError
+from holdfast.graph.job_graph import stored_operator_id
 from holdfast.graph.stream_graph import Connection, KeyBy, Node
 from holdfast.runtime import keyed, stateless
 from holdfast.runtime.endpoints import SinkOperator
@@ -42,7 +43,7 @@ class DataStreamSink:
         return self
 
     def set_uid_hash(self, uid_hash: str) -> DataStreamSink:
-        self._node.uid_hash = _hexadecimal(uid_hash)
+        self._node.uid_hash = stored_operator_id(uid_hash)
         return self
 
     def set_parallelism(self, parallelism: int) -> DataStreamSink:
@@ -85,7 +86,7 @@ class DataStream:
         """The id of the stored operator whose state this one takes over, if the snapshot has it: of one that had no
         uid, as messages and rehearsals name it. New checkpoints are written under the uid.
         """
-        self._node.uid_hash = _hexadecimal(uid_hash)
+        self._node.uid_hash = stored_operator_id(uid_hash)
         return self
 
     def set_parallelism(self, parallelism: int) -> DataStream:
@@ -254,15 +255,6 @@ class DataStream:
 
 def _identity(value: Any) -> Any:
     return value
-
-
-def _hexadecimal(uid_hash: str) -> str:
-    plain = str(uid_hash).lower()
-    if len(plain) != 32 or not set(plain) <= set("0123456789abcdef"):
-        raise ProgramError(
-            f"set_uid_hash() takes the id of a stored operator, which has 32 hexadecimal digits; got {uid_hash!r}."
-        )
-    return plain
 
 
 def _positive(value: int, what: str) -> int:

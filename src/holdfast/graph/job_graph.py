@@ -196,6 +196,16 @@ def operator_id_of_uid(uid: str) -> str:
     return mmh3.hash_bytes(uid.encode(), 0, True).hex()
 
 
+def stored_operator_id(uid_hash: str) -> str:
+    """The id of a stored operator as a program gives it; ProgramError when it is none."""
+    plain = str(uid_hash).lower()
+    if len(plain) != 32 or not set(plain) <= set("0123456789abcdef"):
+        raise ProgramError(
+            f"set_uid_hash() takes the id of a stored operator, which has 32 hexadecimal digits; got {uid_hash!r}."
+        )
+    return plain
+
+
 def _operator_ids(graph: StreamGraph) -> dict[Node, str]:
     ids: dict[Node, str] = {}
     owners: dict[str, Node] = {}
