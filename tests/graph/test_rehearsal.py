@@ -17,6 +17,7 @@ import holdfast
 from holdfast.checkpoint.restore_rules import match_operators
 from holdfast.checkpoint.storage import open_snapshot
 from holdfast.common import Types
+from holdfast.datastream import MapFunction, RuntimeContext, StreamExecutionEnvironment
 from holdfast.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from holdfast.errors import HoldfastError
 from holdfast.graph.job_graph import build_job_graph, operator_id_of_uid
@@ -30,7 +31,7 @@ from holdfast.state.outcomes import Fate
 from holdfast.state.snapshot_io import SnapshotReader
 from tests.graph.evolving_program import BUFFER, COUNTER, EXTRA, ROWS, Version, default_keyed, default_lists
 from tests.graph.restored_jobs import StoredJob, environment
-from tests.runtime.local_job import rows_of
+from tests.runtime.local_job import ListSink, rows_of
 
 FIRST = Version()
 CHANGE_MAXIMUM = {"holdfast.recovery.change-max-parallelism": "true"}
@@ -385,3 +386,26 @@ def test_whatever_changes_the_restore_does_what_the_rehearsal_says(
 ) -> None:
     allowed = {**(ALLOW_LOSS if lose else {}), **(CHANGE_MAXIMUM if change else {}), "state.backend.type": backend}
     check_agreement(version, stored, **allowed)
+
+
+class Unreachable(MapFunction):
+    """Its connection is to be made on executors only."""
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        raise ConnectionError("no route to the database")
+
+    def map(self, value: Any) -> Any:
+        return value
+
+
+def test_functions_that_can_declare_nothing_in_open_are_not_opened(stored: str) -> None:
+    def build(env: StreamExecutionEnvironment) -> None:
+        FIRST(env)
+        env.from_collection([1]).uid("other source").map(Unreachable()).uid("other").sink_to(ListSink()).uid(
+            "other sink"
+        )
+
+    plan = holdfast.plan_restore(environment(build), stored)
+    assert plan.possible
+    assert {state: fate for state, fate in fates(plan).items() if state in KEPT} == KEPT
+    assert plan.operator("other").states == ()

@@ -20,9 +20,9 @@ def plan_restore(
     Nothing is written and no Spark job is run. The rules, types and files are looked at with the code that restores
     them, under the settings of ``env``.
 
-    States are declared by functions when they are opened. So every function is copied, and ``initialize_state()``,
-    ``open()`` and ``close()`` of the copy are called once, in this process, as for the first subtask of a job that
-    restores. What such a call raises makes the states that it had not declared yet ``not known``.
-    ``open_functions=False`` calls none of them.
+    States are declared by functions when they are opened. So every function is copied, and ``initialize_state()`` of
+    the copy is called, and behind a ``key_by`` ``open()`` and ``close()``, once, in this process, as for the first
+    subtask of a job that restores. What such a call raises makes the states that it had not declared yet ``not
+    known``. ``open_functions=False`` calls none of them.
     """
     return rehearse(env.get_stream_graph(), env.job_settings(), fspath(path), open_functions)

@@ -85,19 +85,20 @@ def _open(spec: OperatorSpec, environment: OperatorEnvironment, open_functions: 
         operator = spec.factory(spec)
         operator.setup(environment)
         operator.bind_state()
-        # Sources and sinks declare their own state by now; opening them would reach for what they read and write.
         if not isinstance(operator, FunctionOperator):
             return None
         if not open_functions:
-            return "declared at run time: open() was not called"
-        try:
-            step = "initialize_state"
-            operator.initialize_state()
+            return "declared at run time: functions were not opened"
+        step = "initialize_state"
+        operator.initialize_state()
+        # Only keyed state can be declared in open(), which may do much else: it is spared where it can declare nothing.
+        if spec.keyed:
             step = "open"
-            operator.open()
-        finally:
-            with suppress(Exception):
-                operator.close()
+            try:
+                operator.open()
+            finally:
+                with suppress(Exception):
+                    operator.close()
     except Exception as error:
         return f"declared at run time: {step}() failed here ({type(error).__name__}: {error})"
     return None

@@ -30,7 +30,7 @@ _KINDS = {
     DistributionMode.UNION: "union list",
     DistributionMode.BROADCAST: "broadcast map",
 }
-_NOT_DECLARED = "not declared in open(): it stays as it is, in the state and in checkpoints"
+_NOT_DECLARED = "not declared by the function: it stays as it is, in the state and in checkpoints"
 #: The worst that happens to a state on any subtask happens to the job.
 _SEVERITY = (Fate.REFUSED, Fate.MIGRATED, Fate.KEPT, Fate.NEW)
 
