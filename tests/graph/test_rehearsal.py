@@ -17,7 +17,6 @@ import holdfast
 from holdfast.checkpoint.restore_rules import match_operators
 from holdfast.checkpoint.storage import open_snapshot
 from holdfast.common import Types
-from holdfast.datastream import MapFunction, RuntimeContext, StreamExecutionEnvironment
 from holdfast.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from holdfast.errors import HoldfastError
 from holdfast.graph.job_graph import build_job_graph, operator_id_of_uid
@@ -31,7 +30,7 @@ from holdfast.state.outcomes import Fate
 from holdfast.state.snapshot_io import SnapshotReader
 from tests.graph.evolving_program import BUFFER, COUNTER, EXTRA, ROWS, Version, default_keyed, default_lists
 from tests.graph.restored_jobs import StoredJob, environment
-from tests.runtime.local_job import ListSink, rows_of
+from tests.runtime.local_job import rows_of
 
 FIRST = Version()
 CHANGE_MAXIMUM = {"holdfast.recovery.change-max-parallelism": "true"}
@@ -305,27 +304,6 @@ def test_more_subtasks_than_the_old_maximum_on_request(tmp_path: Path) -> None:
     assert (fates(plan), plan.operator(COUNTER).max_parallelism) == (KEPT, (3, 128))
 
 
-def test_what_open_cannot_say_here_is_not_known(stored: str) -> None:
-    plan = rehearse(replace(FIRST, broken=True), stored)
-    counter = plan.operator(COUNTER)
-    assert counter.state("total").fate is Fate.KEPT, "declared before open() failed"
-    assert counter.state("seen").fate is Fate.UNKNOWN
-    assert counter.state("seen").detail == (
-        "declared at run time: open() failed here (FunctionError: operator 'counter' (uid counter), subtask 1/2: "
-        "open() raised ConnectionError: no route to the database)"
-    )
-    assert plan.operator(BUFFER).state("mine").fate is Fate.KEPT
-
-
-def test_functions_are_left_alone_on_request(stored: str) -> None:
-    plan = holdfast.plan_restore(environment(replace(FIRST, broken=True)), Path(stored), open_functions=False)
-    assert plan.possible
-    told = fates(plan)
-    assert told[COUNTER, "_timers/event_time/user"] is Fate.KEPT, "the operator declares it, not the function"
-    assert told[("rows", "_positions")] is Fate.KEPT
-    assert {fate for (_, name), fate in told.items() if name[0] != "_"} == {Fate.UNKNOWN}
-
-
 def test_the_program_can_be_executed_after_a_rehearsal(stored: str, tmp_path: Path) -> None:
     env = environment(FIRST)
     nodes = list(env.get_stream_graph().nodes)
@@ -386,26 +364,3 @@ def test_whatever_changes_the_restore_does_what_the_rehearsal_says(
 ) -> None:
     allowed = {**(ALLOW_LOSS if lose else {}), **(CHANGE_MAXIMUM if change else {}), "state.backend.type": backend}
     check_agreement(version, stored, **allowed)
-
-
-class Unreachable(MapFunction):
-    """Its connection is to be made on executors only."""
-
-    def open(self, runtime_context: RuntimeContext) -> None:
-        raise ConnectionError("no route to the database")
-
-    def map(self, value: Any) -> Any:
-        return value
-
-
-def test_functions_that_can_declare_nothing_in_open_are_not_opened(stored: str) -> None:
-    def build(env: StreamExecutionEnvironment) -> None:
-        FIRST(env)
-        env.from_collection([1]).uid("other source").map(Unreachable()).uid("other").sink_to(ListSink()).uid(
-            "other sink"
-        )
-
-    plan = holdfast.plan_restore(environment(build), stored)
-    assert plan.possible
-    assert {state: fate for state, fate in fates(plan).items() if state in KEPT} == KEPT
-    assert plan.operator("other").states == ()
