@@ -59,7 +59,11 @@ def match_operators(
 
 def holds_state(record: OperatorRecord) -> bool:
     return any(
-        snapshot.keyed is not None or snapshot.operator_state is not None or snapshot.transactions
+        snapshot.transactions
+        or any(
+            held is not None
+            for held in (snapshot.keyed, snapshot.operator_state, snapshot.raw_keyed, snapshot.raw_operator)
+        )
         for snapshot in record.subtasks
     )
 

@@ -6,6 +6,7 @@ from collections.abc import Container, Iterator, Mapping
 from typing import Any
 
 from holdfast.runtime.batch import Batch
+from holdfast.runtime.context import CHAIN_STATE, RuntimeContext, StateSnapshotContext
 from holdfast.runtime.endpoints import SourceOperator
 from holdfast.runtime.envelope import ChannelStatus, Header
 from holdfast.runtime.epoch import Notification, NotificationKind, OperatorProgress, SinkHandle
@@ -44,6 +45,7 @@ class Chain:
                 operator.output.add_operator(self._by_id[follower])
             for edge_id in self.spec.outputs.get(operator_id, ()):
                 router = Router(self._edges[edge_id], self.subtask, self.subtask, operator.where, self._options)
+                router.open(RuntimeContext(operator.environment))
                 operator.output.add_collector(router)
                 self._routers[edge_id] = router
         for edge_id in self.spec.inputs:
@@ -56,19 +58,23 @@ class Chain:
         for operator in reversed(self.operators):
             operator.bind_state()
         store = self.head.environment.operator_state
-        self._state = store.get_union_list_state(ListStateDescriptor("_chain", Types.PICKLED_BYTE_ARRAY()))
+        self._state = store.get_union_list_state(ListStateDescriptor(CHAIN_STATE, Types.PICKLED_BYTE_ARRAY()))
         self._adopt_restored(list(self._state.get()))
 
     def open(self) -> None:
-        """The attempt begins: state of all operators first, then ``open``, tail to head."""
+        """The attempt begins: tail to head, each operator's state and then the operator, so that whatever an operator
+        hands rows to is open before it.
+        """
         for operator in reversed(self.operators):
             operator.initialize_state()
-        for operator in reversed(self.operators):
+            operator.environment.state.initialized(operator.where)
             operator.open()
 
     def close(self) -> None:
         for operator in reversed(self.operators):
             operator.close()
+        for router in self._routers.values():
+            router.close()
 
     def _adopt_restored(self, restored: list[dict[str, Any]]) -> None:
         """Continue from a checkpoint: time does not go back, and what was finished stays finished.
@@ -196,9 +202,11 @@ class Chain:
         for operator in self.operators:
             operator.fail_epoch()
 
-    def snapshot_state(self, checkpoint_id: int, timestamp: int) -> None:
-        for operator in reversed(self.operators):
-            operator.snapshot_state(checkpoint_id, timestamp)
+    def snapshot_state(self, operator: Operator, context: StateSnapshotContext) -> None:
+        """Let one operator write to its state, and with the head the chain itself."""
+        operator.snapshot_state(context)
+        if operator is not self.head:
+            return
         self._state.update(
             [
                 {

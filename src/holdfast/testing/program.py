@@ -14,6 +14,7 @@ from holdfast.errors import ProgramError
 from holdfast.graph.job_graph import JobSettings, build_job_graph
 from holdfast.graph.planner import plan_job
 from holdfast.runtime.plan import EdgeSpec, JobPlan, OperatorSpec, TaskOptions
+from holdfast.runtime.stream_operator import StreamOperator
 from holdfast.state.backends import load_backend
 from holdfast.testing.options import Setup
 from holdfast.types.settings import (
@@ -61,9 +62,7 @@ def build_program(function: Any, key_by: KeyBy | None, setup: Setup, job_id: str
     graph.nodes[0].event_time = setup.event_time
     if key_by is not None:
         stream = key_by(stream)
-    operation = setup.operation or _operation_of(function)
-    arguments = [function] if operation in _WITHOUT_OUTPUT_TYPE else [function, setup.output_type]
-    result: DataStream = getattr(stream, operation)(*arguments)
+    result = _apply(stream, function, setup)
     result.uid(UID).disable_chaining().set_parallelism(setup.parallelism).set_max_parallelism(setup.max_parallelism)
     result.sink_to(DiscardSink()).set_parallelism(setup.parallelism)
     settings = JobSettings(
@@ -81,6 +80,15 @@ def build_program(function: Any, key_by: KeyBy | None, setup: Setup, job_id: str
     (output,) = chain.outputs[operator.operator_id]
     edges = {edge.edge_id: edge for edge in plan.edges}
     return TestProgram(plan, operator, edges[chain.inputs[0]], edges[output])
+
+
+def _apply(stream: DataStream, function: Any, setup: Setup) -> DataStream:
+    if isinstance(function, StreamOperator):
+        return stream.transform("Operator", setup.output_type, function)
+    operation = setup.operation or _operation_of(function)
+    arguments = [function] if operation in _WITHOUT_OUTPUT_TYPE else [function, setup.output_type]
+    result: DataStream = getattr(stream, operation)(*arguments)
+    return result
 
 
 def _operation_of(function: Any) -> str:
