@@ -130,7 +130,7 @@ class TestTypesAtRestore:
         before = backend()
         before.get_broadcast_state(MapStateDescriptor("m", str, int)).put("a", 1)
         for other in (MapStateDescriptor("m", int, int), MapStateDescriptor("m", str, str)):
-            with pytest.raises(StateMigrationError, match="'reader'.*state 'm' was stored"):
+            with pytest.raises(StateMigrationError, match=r"'reader'.*state 'm' was stored"):
                 backend(*before.snapshot()).get_broadcast_state(other)
 
     def test_elements_that_were_written_with_different_types_are_read_together(self) -> None:
