@@ -8,7 +8,7 @@ import pytest
 from holdfast.checkpoint.job import JobOperator
 from holdfast.checkpoint.restore_rules import RestoreRules, decide, match_operators
 from holdfast.errors import RestoreError
-from holdfast.state.handles import SubtaskSnapshot
+from holdfast.state.handles import RawKeyedSnapshot, SubtaskSnapshot
 from tests.checkpoint.samples import KEY_HASH, handle, keyed, keyed_file, metadata, record, snapshot
 
 STATE = [snapshot(keyed=keyed(keyed_file()))]
@@ -149,12 +149,8 @@ def test_without_need_the_maximum_parallelism_does_not_change_on_request_either(
     assert (plan.max_parallelism, plan.warnings()) == ({"a": 64}, [])
 
 
-class WithRawState(SubtaskSnapshot, frozen=True):
-    raw_keyed: bytes | None = None
-
-
 def test_raw_keyed_state_refuses_another_maximum_parallelism() -> None:
-    raw = WithRawState("a", 0, raw_keyed=b"bytes")
+    raw = SubtaskSnapshot("a", 0, raw_keyed=RawKeyedSnapshot(0, 63, handle(inline=b"x")))
     stored = metadata(1, [record("a", [raw], max_parallelism=64)])
     with pytest.raises(RestoreError, match=r"'op a' \(a\) cannot change from 64 to 128: it has raw keyed state"):
         match_operators(stored, [operator("a", max_parallelism_explicit=True)], CHANGING)

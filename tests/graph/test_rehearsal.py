@@ -98,7 +98,7 @@ def fates_of(
 
 def types_of(record: OperatorRecord, reader: SnapshotReader) -> dict[str, Any]:
     keyed = {m.name: m.serializers for s in record.subtasks if s.keyed is not None for m in s.keyed.states}
-    return keyed | {state.name: state.serializers for states in written_lists(record, reader) for state in states}
+    return keyed | {state.name: state.serializers for state in written_lists(record, reader)}
 
 
 def bytes_by_task(acknowledged: list[Acknowledgement]) -> dict[tuple[int, int], int]:
@@ -221,7 +221,7 @@ def test_what_changes_some_state(stored: str, version: Version, changed: dict[An
         (
             replace(FIRST, lists=(("get_union_list_state", ListStateDescriptor("mine", Types.INT())),)),
             "mine",
-            "Incompatible state assignment modes",
+            "state assignment modes",
         ),
         (replace(FIRST, buffer=False), "rules", "has state of operators that are not in this program"),
         (replace(FIRST, counter_uid="renamed"), "total", "has state of operators that are not in this program"),

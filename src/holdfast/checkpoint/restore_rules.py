@@ -108,7 +108,7 @@ def holds_state(record: OperatorRecord) -> bool:
     return any(
         _has_keyed_entries(snapshot)
         or snapshot.operator_state is not None
-        or getattr(snapshot, "raw_operator", None) is not None
+        or snapshot.raw_operator is not None
         or snapshot.transactions
         for snapshot in record.subtasks
     )
@@ -120,7 +120,7 @@ def _has_keyed_entries(snapshot: SubtaskSnapshot) -> bool:
 
 
 def _has_raw_keyed_state(snapshot: SubtaskSnapshot) -> bool:
-    return getattr(snapshot, "raw_keyed", None) is not None
+    return snapshot.raw_keyed is not None
 
 
 def _record_of(operator: JobOperator, stored: dict[str, OperatorRecord]) -> OperatorRecord | None:

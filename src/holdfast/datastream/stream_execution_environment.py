@@ -28,7 +28,7 @@ from holdfast.graph.stream_graph import Connection, Node, StreamGraph
 from holdfast.graph.submission import submit
 from holdfast.runtime.endpoints import SourceOperator
 from holdfast.runtime.operator import Operator
-from holdfast.runtime.source import Source
+from holdfast.runtime.source import Source, SourceFunction
 from holdfast.types.resolve import resolve
 from holdfast.types.typeinfo import TypeInformation
 
@@ -142,6 +142,19 @@ class StreamExecutionEnvironment:
                 )
             return stream
         return stream.assign_timestamps_and_watermarks(watermark_strategy)
+
+    def add_source(
+        self, source_func: SourceFunction, source_name: str = "Custom Source", type_info: Any = None
+    ) -> DataStream:
+        """Rows of a source function, which keeps its position in operator state."""
+        if not isinstance(source_func, SourceFunction):
+            raise ProgramError(
+                f"add_source() takes a SourceFunction; got {type(source_func).__name__}. Give a Source to "
+                "from_source()."
+            )
+        node = self.add_node(source_name, SourceOperator, source_func, resolve(type_info), [])
+        node.parallelism_limit = source_func.max_parallelism
+        return DataStream(self, node)
 
     def from_data_frame(self, data_frame: Any, source_name: str = "DataFrame") -> DataStream:
         """The rows of a bounded Spark DataFrame, which Spark itself reads and splits."""

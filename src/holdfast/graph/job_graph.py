@@ -13,7 +13,9 @@ import mmh3
 
 from holdfast.errors import NotPicklableError, ProgramError
 from holdfast.graph.stream_graph import Connection, KeyBy, Node, StreamGraph
+from holdfast.runtime.contracts import Function
 from holdfast.runtime.partitioners import Broadcast, Forward, KeyGroupHash, Partitioner, Rebalance
+from holdfast.runtime.sink import TwoPhaseCommitSink
 from holdfast.state.keygroups import default_max_parallelism
 from holdfast.types.settings import (
     BackendSettings,
@@ -125,7 +127,7 @@ def _operator(
             f"'{node.name}': parallelism {parallelism} is above its maximum parallelism {maximum}. "
             "Lower the parallelism, or raise the maximum with set_max_parallelism()."
         )
-    if node.is_sink:
+    if isinstance(node.body, TwoPhaseCommitSink):
         node.body.bind_parallelism(parallelism)
     return JobOperator(
         operator_id,
@@ -164,6 +166,7 @@ def _edge(connection: Connection, source: JobOperator, target: JobOperator) -> J
     if connection.key_by is not None:
         key = connection.key_by
         _check_picklable(key, target)
+        _check_opened(key, source, target)
         partitioner: Partitioner = KeyGroupHash(key.key_type, target.max_parallelism, key.columns, key.selector)
     elif connection.partitioner is not None:
         partitioner = connection.partitioner
@@ -185,6 +188,18 @@ def _check_picklable(key: KeyBy, target: JobOperator) -> None:
         raise NotPicklableError(
             f"The key selector before '{target.name}' cannot be sent to the executors: {type(error).__name__}: {error}"
         ) from error
+
+
+def _check_opened(key: KeyBy, source: JobOperator, target: JobOperator) -> None:
+    """Spark's own tasks split a DataFrame: no operator is there to open a selector."""
+    selector = key.selector
+    if source.node.data_frame is None or not isinstance(selector, Function):
+        return
+    if type(selector).open is not Function.open:
+        raise ProgramError(
+            f"The key selector before '{target.name}' has open(), which nobody calls on the DataFrame "
+            f"'{source.name}'. Use a function or column names, or put a map() before key_by()."
+        )
 
 
 def is_broadcast(edge: JobEdge) -> bool:

@@ -19,6 +19,7 @@ from holdfast.graph.job_graph import JobGraph, JobSettings, build_job_graph
 from holdfast.graph.planner import plan_job
 from holdfast.graph.stream_graph import StreamGraph
 from holdfast.runtime.plan import TaskOptions
+from holdfast.runtime.sink import TwoPhaseCommitSink
 from holdfast.spark.checkpoints import restore_rules
 from holdfast.spark.job import Job, JobHistory
 from holdfast.spark.job_master import JobMaster
@@ -104,7 +105,9 @@ def _job(graph: JobGraph) -> Job:
         store_name=_store_name(graph),
     )
     planned = plan_job(graph, load_backend(settings.backend.name, settings.backend.options), options)
-    sinks: dict[str, Any] = {o.operator_id: cloudpickle.loads(o.body) for o in graph.operators if o.node.is_sink}
+    sinks: dict[str, Any] = {
+        o.operator_id: cloudpickle.loads(o.body) for o in graph.operators if isinstance(o.node.body, TwoPhaseCommitSink)
+    }
     return Job(
         plan=planned.plan,
         facts=job_facts(graph),

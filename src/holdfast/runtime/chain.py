@@ -6,6 +6,7 @@ from collections.abc import Container, Iterator, Mapping
 from typing import Any
 
 from holdfast.runtime.batch import Batch
+from holdfast.runtime.context import RuntimeContext
 from holdfast.runtime.endpoints import SourceOperator
 from holdfast.runtime.envelope import ChannelStatus, Header
 from holdfast.runtime.epoch import Notification, NotificationKind, OperatorProgress, RestoredJob, SinkHandle
@@ -45,6 +46,7 @@ class Chain:
                 operator.output.add_operator(self._by_id[follower])
             for edge_id in self.spec.outputs.get(operator_id, ()):
                 router = Router(self._edges[edge_id], self.subtask, self.subtask, operator.where, self._options)
+                router.open(RuntimeContext(operator.environment))
                 operator.output.add_collector(router)
                 self._routers[edge_id] = router
         for edge_id in self.spec.inputs:
@@ -58,15 +60,19 @@ class Chain:
             operator.bind_state()
 
     def open(self) -> None:
-        """The attempt begins: state of all operators first, then ``open``, tail to head."""
+        """The attempt begins: tail to head, each operator's state and then the operator, so that whatever an operator
+        hands rows to is open before it.
+        """
         for operator in reversed(self.operators):
             operator.initialize_state()
-        for operator in reversed(self.operators):
+            operator.environment.state.initialized(operator.where)
             operator.open()
 
     def close(self) -> None:
         for operator in reversed(self.operators):
             operator.close()
+        for router in self._routers.values():
+            router.close()
 
     def continue_from(self, restored: RestoredJob) -> None:
         """Continue from what the operators were at a checkpoint, whatever they were chained to: time does not go back,
@@ -199,10 +205,6 @@ class Chain:
     def fail_epoch(self) -> None:
         for operator in self.operators:
             operator.fail_epoch()
-
-    def snapshot_state(self, checkpoint_id: int, timestamp: int) -> None:
-        for operator in reversed(self.operators):
-            operator.snapshot_state(checkpoint_id, timestamp)
 
     def progress(self) -> list[OperatorProgress]:
         return [

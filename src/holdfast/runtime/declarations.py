@@ -17,15 +17,20 @@ from holdfast.errors import RestoreError, StateError
 from holdfast.runtime.environment import OperatorEnvironment
 from holdfast.runtime.functions import FunctionOperator
 from holdfast.runtime.plan import JobPlan, OperatorSpec
+from holdfast.runtime.restored_state import open_raw_state, restored_lists
+from holdfast.runtime.source import ReadingFunction
+from holdfast.runtime.state_context import OperatorStateContext
+from holdfast.runtime.timer_service import TimerManager
 from holdfast.state.broadcast_state import BroadcastState
 from holdfast.state.descriptors import ListStateDescriptor, MapStateDescriptor, StateDescriptor
-from holdfast.state.handles import DistributionMode, ListStateSnapshot, StateMeta
+from holdfast.state.handles import DistributionMode, ListStateSnapshot, OperatorRecord, StateMeta
 from holdfast.state.heap.backend import HeapBackend
 from holdfast.state.keyed_backend import KeyedScope, KeyedStateBackend
 from holdfast.state.keygroups import KeyGroupRange
 from holdfast.state.keys import KeyCodec
-from holdfast.state.operator_state import DefaultOperatorStateBackend, OperatorListState
+from holdfast.state.operator_state import DefaultOperatorStateBackend, OperatorListState, RegisteredStates
 from holdfast.state.serializers import Serializer
+from holdfast.state.snapshot_io import SnapshotReader
 from holdfast.state.store import Stamp
 
 _START = Stamp(0, "rehearsal")
@@ -38,6 +43,8 @@ class Declarations:
     keyed: dict[str, tuple[StateMeta, Serializer | None]] = field(default_factory=dict)
     lists: dict[tuple[str, DistributionMode], StateDescriptor] = field(default_factory=dict)
     unknown: str | None = None
+    #: Whether it asked for its raw keyed and its raw operator state.
+    raw_asked: tuple[bool, bool] = (False, False)
 
 
 @dataclass(frozen=True)
@@ -50,28 +57,27 @@ class Occasion:
 
 
 def declarations_of(
-    spec: OperatorSpec, lists: tuple[ListStateSnapshot, ...], restored: bool, occasion: Occasion
+    spec: OperatorSpec, record: OperatorRecord | None, reader: SnapshotReader, occasion: Occasion
 ) -> Declarations:
-    """Open the operator as its first subtask and close it again. ``lists`` is the operator state of that subtask."""
+    """Open the operator as its first subtask and close it again."""
     found = Declarations()
     with tempfile.TemporaryDirectory(prefix="holdfast-rehearsal-") as directory:
-        operator_state = _RecordingOperatorState(spec.describe(0), lists, found)
-        keyed_state = _RecordingKeyedState(spec, Path(directory)) if spec.keyed else None
-        environment = OperatorEnvironment(
-            spec=spec,
-            job_id=occasion.plan.job_id,
-            job_name=occasion.plan.job_name,
-            subtask=0,
-            attempt=0,
-            operator_state=operator_state,
-            keyed_state=keyed_state,
+        state = OperatorStateContext(
+            _RecordingOperatorState(spec.describe(0), restored_lists(spec, 0, record, reader), found),
             restored_checkpoint_id=occasion.checkpoint_id,
-            has_restored_state=restored,
-            parameters=occasion.plan.parameters,
+            has_restored_state=record is not None,
         )
+        open_raw_state(state, spec, 0, record, reader)
+        keyed_state = _RecordingKeyedState(spec, Path(directory)) if spec.keyed else None
+        if keyed_state is not None:
+            state.keyed_state, state.timers = keyed_state, TimerManager(keyed_state)
+        plan = occasion.plan
+        environment = OperatorEnvironment(spec, plan.job_id, plan.job_name, 0, 0, state, parameters=plan.parameters)
         try:
             found.unknown = _open(spec, environment, occasion.open_functions)
         finally:
+            found.raw_asked = state.raw_keyed_inputs.asked, state.raw_operator_inputs.asked
+            state.close_raw_inputs()
             if keyed_state is not None:
                 found.keyed = keyed_state.declared()
                 keyed_state.store.close()
@@ -87,7 +93,7 @@ def _open(spec: OperatorSpec, environment: OperatorEnvironment, open_functions: 
         operator.bind_state()
         if not isinstance(operator, FunctionOperator):
             return None
-        if not open_functions:
+        if not open_functions and not isinstance(operator.function, ReadingFunction):
             return "declared at run time: functions were not opened"
         step = "initialize_state"
         operator.initialize_state()
@@ -127,7 +133,7 @@ class _RecordingKeyedState(KeyedStateBackend):
 
 class _RecordingOperatorState(DefaultOperatorStateBackend):
     def __init__(self, where: str, restored: tuple[ListStateSnapshot, ...], found: Declarations) -> None:
-        super().__init__(where, restored)
+        super().__init__(where, RegisteredStates.of(restored))
         self._empty = DefaultOperatorStateBackend(where)
         self._found = found
 

@@ -14,12 +14,13 @@ import msgspec
 from holdfast.errors import HoldfastError
 from holdfast.runtime.declarations import Declarations, Occasion, declarations_of
 from holdfast.runtime.plan import OperatorSpec
-from holdfast.runtime.restored_state import keyed_share, restored_lists, written_lists
+from holdfast.runtime.restored_state import keyed_share, open_raw_state, restored_lists, written_lists
+from holdfast.runtime.state_context import OperatorStateContext, raw_state_not_asked_for
 from holdfast.state import registry
 from holdfast.state.descriptors import ListStateDescriptor, MapStateDescriptor, StateDescriptor
 from holdfast.state.handles import DistributionMode, ListStateSnapshot, OperatorRecord, StateMeta
 from holdfast.state.migration import rewrite_for
-from holdfast.state.operator_state import DefaultOperatorStateBackend
+from holdfast.state.operator_state import DefaultOperatorStateBackend, RegisteredStates
 from holdfast.state.outcomes import Fate, StateOutcome
 from holdfast.state.restore import RestoreForecast
 from holdfast.state.serializers import Serializer
@@ -48,17 +49,22 @@ def rehearse_operator(
 ) -> OperatorOutcome:
     """``record`` is what the snapshot has of the operator, None when it has nothing."""
     shares = _Shares(spec, record, reader)
-    declared = declarations_of(spec, shares.lists[0], record is not None, occasion)
-    states = [*_keyed_outcomes(spec, shares, declared), *_list_outcomes(spec, shares, declared)]
+    declared = declarations_of(spec, record, reader, occasion)
+    states = [
+        *_keyed_outcomes(spec, shares, declared),
+        *_list_outcomes(spec, shares, declared),
+        *_raw_outcomes(spec, record, declared),
+    ]
     return OperatorOutcome(tuple(states), tuple(shares.bytes_read))
 
 
 def stored_states(record: OperatorRecord, reader: SnapshotReader, fate: Fate, detail: str) -> list[StateOutcome]:
     """All states of a record, which share one fate."""
-    lists = {(state.name, state.mode) for states in written_lists(record, reader) for state in states}
+    lists = {(state.name, state.mode) for state in written_lists(record, reader)}
     return [
         *(StateOutcome(name, kind, fate, detail) for name, kind in sorted(_stored_kinds(record).items())),
         *(StateOutcome(name, _KINDS[mode], fate, detail) for name, mode in sorted(lists)),
+        *(StateOutcome(kind, "raw", fate, detail) for kind, present in _raw_of(record).items() if present),
     ]
 
 
@@ -77,6 +83,7 @@ class _Shares:
         for subtask in range(spec.parallelism):
             counting = CountingReader(reader)
             self.lists.append(restored_lists(spec, subtask, record, counting))
+            _read_raw_state(spec, subtask, record, counting)
             keyed = self._keyed(spec, subtask, record, forecast) if spec.keyed else 0
             self.bytes_read.append(counting.bytes_read + keyed)
 
@@ -120,7 +127,7 @@ def _keyed_outcome(
 
 def _list_outcomes(spec: OperatorSpec, shares: _Shares, declared: Declarations) -> Iterable[StateOutcome]:
     stored = _distinct(state for lists in shares.lists for state in lists)
-    backend = DefaultOperatorStateBackend(spec.describe(0), stored)
+    backend = DefaultOperatorStateBackend(spec.describe(0), RegisteredStates.of(stored))
     asked: set[int] = set()
     for (name, mode), descriptor in sorted(declared.lists.items(), key=lambda entry: entry[0]):
         mine = [s for s in stored if s.name == name and _is_map(s.mode) == _is_map(mode)]
@@ -136,6 +143,38 @@ def _list_outcomes(spec: OperatorSpec, shares: _Shares, declared: Declarations) 
     left = {(snapshot.name, snapshot.mode) for snapshot in stored if id(snapshot) not in asked}
     for name, mode in sorted(left):
         yield _not_declared(name, _KINDS[mode], declared)
+
+
+def _raw_of(record: OperatorRecord | None) -> dict[str, bool]:
+    """Which raw state a record has, by the words of errors."""
+    subtasks = record.subtasks if record is not None else ()
+    return {
+        "keyed": any(snapshot.raw_keyed is not None for snapshot in subtasks),
+        "operator": any(snapshot.raw_operator is not None for snapshot in subtasks),
+    }
+
+
+def _raw_outcomes(
+    spec: OperatorSpec, record: OperatorRecord | None, declared: Declarations
+) -> Iterable[StateOutcome]:
+    for (kind, present), asked in zip(_raw_of(record).items(), declared.raw_asked, strict=True):
+        if present and asked:
+            yield StateOutcome(kind, "raw", Fate.KEPT, "read and written by the operator itself")
+        elif present and declared.unknown is not None:
+            yield StateOutcome(kind, "raw", Fate.UNKNOWN, declared.unknown)
+        elif present:
+            yield StateOutcome(kind, "raw", Fate.REFUSED, raw_state_not_asked_for(spec.describe(0), kind))
+
+
+def _read_raw_state(
+    spec: OperatorSpec, subtask: int, record: OperatorRecord | None, reader: SnapshotReader
+) -> None:
+    """As an operator does that reads all of it."""
+    state = OperatorStateContext(DefaultOperatorStateBackend(spec.describe(subtask)))
+    open_raw_state(state, spec, subtask, record, reader)
+    for provider in [*state.raw_keyed_inputs, *state.raw_operator_inputs]:
+        provider.get_stream()
+    state.close_raw_inputs()
 
 
 def _is_map(mode: DistributionMode) -> bool:
