@@ -221,7 +221,7 @@ def test_what_changes_some_state(stored: str, version: Version, changed: dict[An
         (
             replace(FIRST, lists=(("get_union_list_state", ListStateDescriptor("mine", Types.INT())),)),
             "mine",
-            "Incompatible state assignment modes",
+            "state assignment modes",
         ),
         (replace(FIRST, buffer=False), "rules", "has state of operators that are not in this program"),
         (replace(FIRST, counter_uid="renamed"), "total", "has state of operators that are not in this program"),
