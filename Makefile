@@ -28,6 +28,7 @@ demo: $(READY)
 bench: $(READY)
 	$(BIN)/python -m pip install --quiet --editable '.[dev,bench]'
 	$(BIN)/python benchmarks/run.py
+	$(BIN)/python benchmarks/restore.py
 
 docs: $(READY)
 	mkdir -p docs/reference

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import importlib
+import subprocess
+import sys
 from types import ModuleType
 
 import pytest
 
 PUBLIC: dict[str, list[str]] = {
+    "holdfast": ["RestorePlan", "plan_restore"],
     "holdfast.common": [
         "Configuration",
         "DeserializationSchema",
@@ -38,6 +41,7 @@ PUBLIC: dict[str, list[str]] = {
         "BroadcastStream",
         "CheckpointConfig",
         "CheckpointListener",
+        "Checkpointed",
         "CheckpointedFunction",
         "CheckpointingMode",
         "CloseableIterator",
@@ -52,18 +56,40 @@ PUBLIC: dict[str, list[str]] = {
         "KeySelector",
         "KeyedBroadcastProcessFunction",
         "KeyedProcessFunction",
+        "KeyedStateStore",
         "KeyedStream",
+        "ListCheckpointed",
         "MapFunction",
+        "OperatorStateStore",
+        "ParallelSourceFunction",
         "ProcessFunction",
+        "ReadLimit",
         "ReduceFunction",
+        "RichAggregateFunction",
+        "RichFilterFunction",
+        "RichFlatMapFunction",
+        "RichFunction",
+        "RichMapFunction",
+        "RichParallelSourceFunction",
+        "RichReduceFunction",
+        "RichSinkFunction",
+        "RichSourceFunction",
         "RuntimeContext",
         "RuntimeExecutionMode",
+        "SinkFunction",
         "Source",
+        "SourceFunction",
         "SourceReader",
+        "StateInitializationContext",
+        "StateSnapshotContext",
         "StreamExecutionEnvironment",
+        "StreamOperator",
         "TimeDomain",
         "TimerService",
         "TwoPhaseCommitSink",
+        "WrappingFunction",
+        "WrappingReader",
+        "WrappingSink",
     ],
     "holdfast.datastream.state": [
         "AggregatingState",
@@ -111,6 +137,13 @@ def test_the_exported_names(module: str) -> None:
     found = importlib.import_module(module)
     assert sorted(found.__all__) == PUBLIC[module]
     assert all(getattr(found, name) is not None for name in found.__all__)
+
+
+def test_the_package_alone_loads_nothing() -> None:
+    """Executors import it with every module that they need."""
+    program = "import sys, holdfast; print(sorted(name for name in sys.modules if name.startswith('holdfast')))"
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert ran.stdout.strip() == "['holdfast']"
 
 
 @pytest.mark.parametrize("module", PUBLIC)

@@ -79,6 +79,7 @@ def test_all_settings_can_be_set():
             "execution.savepoint.path": "file:///c/chk-1",
             "execution.state-recovery.ignore-unclaimed-state": "true",
             "holdfast.recovery.accept-repeated-output": "true",
+            "holdfast.recovery.change-max-parallelism": "true",
             "parallelism.default": "4",
             "pipeline.max-parallelism": "64",
             "spark.master": "local[2]",
@@ -100,7 +101,7 @@ def test_all_settings_can_be_set():
     assert settings.checkpoint.storage is StorageKind.FILESYSTEM
     assert settings.epoch == EpochSettings(10, 1_000, 1, 1 << 20, 2 << 20)
     assert settings.backend.local_dir == "/fast"
-    assert settings.recovery == RecoverySettings("file:///c/chk-1", True, True)
+    assert settings.recovery == RecoverySettings("file:///c/chk-1", True, True, True)
     assert (settings.parallelism, settings.max_parallelism, settings.job_id) == (4, 64, "abc")
     assert settings.spark == {"spark.master": "local[2]"}
 

@@ -8,8 +8,10 @@ import cloudpickle
 import pytest
 
 from holdfast.connectors.discard import DiscardSink
+from holdfast.datastream import StreamExecutionEnvironment
 from holdfast.errors import NotPicklableError, ProgramError
 from holdfast.graph.job_graph import operator_id_of_uid
+from holdfast.graph.submission import job_facts
 from holdfast.runtime.partitioners import Broadcast, Forward, Global, KeyGroupHash, Rebalance
 from tests.graph.programs import Program, named
 
@@ -29,11 +31,21 @@ def test_ids_of_uids_are_flinks(uid: str, operator_id: str) -> None:
     assert named(program.build(), "Sink").operator_id == operator_id == operator_id_of_uid(uid)
 
 
-def test_a_uid_hash_is_the_id_itself_and_wins() -> None:
+def test_a_uid_hash_says_what_is_restored_and_not_what_the_operator_is_called() -> None:
     program = Program()
     sink = program.sink(program.source())
-    sink.uid, sink.uid_hash = "hello", "BD9C186E89CC37A76D776844DFA8CCBA"
-    assert named(program.build(), "Sink").operator_id == "bd9c186e89cc37a76d776844dfa8ccba"
+    sink.uid, sink.uid_hash = "hello", "bd9c186e89cc37a76d776844dfa8ccba"
+    graph = program.build()
+    assert named(graph, "Sink").operator_id == operator_id_of_uid("hello")
+    facts = next(o for o in job_facts(graph).operators if o.uid == "hello")
+    assert (facts.operator_id, facts.uid_hash) == (operator_id_of_uid("hello"), sink.uid_hash)
+
+
+@pytest.mark.parametrize("wrong", ["", "count", "0" * 31, "g" * 32, None])
+def test_a_uid_hash_is_an_id(wrong: str) -> None:
+    stream = StreamExecutionEnvironment.get_execution_environment().from_collection([1])
+    with pytest.raises(ProgramError, match="32 hexadecimal digits; got"):
+        stream.set_uid_hash(wrong)
 
 
 def test_ids_without_uid_are_stable_and_change_with_the_graph() -> None:

@@ -27,22 +27,18 @@ from holdfast.datastream import FlatMapFunction, RuntimeContext, StreamExecution
 from holdfast.datastream.connectors.file_system import FileSink
 from holdfast.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from holdfast.runtime.batch import Batch
-from holdfast.runtime.source import ReaderContext, ReadLimit, Source, SourceReader
+from holdfast.runtime.source import ReaderContext, ReadLimit, Source, SourceReader, WrappingReader
 
 
-class UnevenReader(SourceReader):
+class UnevenReader(WrappingReader):
     """Reads slices of random size from another reader."""
 
     def __init__(self, reader: SourceReader, largest: int) -> None:
-        self._reader = reader
+        super().__init__(reader)
         self._largest = largest
 
     def read(self, limit: ReadLimit) -> Iterator[Batch]:
-        yield from self._reader.read(ReadLimit(secrets.randbelow(self._largest), limit.deadline))
-        self.ended = self._reader.ended
-
-    def positions(self) -> list[Any]:
-        return self._reader.positions()
+        return super().read(ReadLimit(secrets.randbelow(self._largest), limit.deadline))
 
 
 class UnevenNumbers(Source):

@@ -10,8 +10,9 @@ from holdfast.runtime.batch import Batch
 from holdfast.runtime.environment import OperatorEnvironment
 from holdfast.runtime.operator import Operator
 from holdfast.runtime.plan import OperatorSpec
+from holdfast.runtime.state_context import OperatorStateContext
 from holdfast.state.handles import ListStateSnapshot
-from holdfast.state.operator_state import DefaultOperatorStateBackend
+from holdfast.state.operator_state import DefaultOperatorStateBackend, RegisteredStates
 from holdfast.types.typeinfo import Types
 
 
@@ -52,7 +53,7 @@ def set_up(
     """An operator whose state is bound, and what listens to it."""
     spec = _spec(factory, body)
     operator = factory(spec)
-    state = DefaultOperatorStateBackend("Timestamps", restored)
+    state = OperatorStateContext(DefaultOperatorStateBackend("Timestamps", RegisteredStates.of(restored)))
     operator.setup(OperatorEnvironment(spec, "job", "job", 0, 1, state, clock=clock or Clock()))
     downstream = Downstream()
     operator.output.add_operator(downstream)

@@ -12,9 +12,11 @@ from holdfast.common.time import Duration
 from holdfast.common.watermark_strategy import TimestampAssigner, WatermarkStrategy
 from holdfast.errors import FunctionError
 from holdfast.runtime.batch import Batch
+from holdfast.runtime.context import StateSnapshotContext
 from holdfast.runtime.envelope import ChannelStatus
 from holdfast.runtime.operator import MAX_WATERMARK, MIN_WATERMARK
 from holdfast.runtime.watermarks import ChannelWatermarks, TimestampsAndWatermarksOperator
+from holdfast.state.raw_state import RawStateOutputs
 from tests.runtime.operators import Clock, Downstream, set_up
 
 
@@ -116,7 +118,7 @@ def test_the_highest_time_is_state_and_a_restore_takes_the_lowest_promise() -> N
     second, _ = generator(0)
     for operator, time in ((first, 50), (second, 80)):
         operator.process(Batch([time]), 0)
-        operator.snapshot_state(1, 0)
+        operator.snapshot_state(StateSnapshotContext(1, 0, RawStateOutputs("here", None)))
     (one,), (other,) = (o.environment.operator_state.snapshot() for o in (first, second))
     restored, downstream = generator(0, restored=(one, other))
     restored.process(Batch([10]), 0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 
+import msgspec
 import pytest
 import xxhash
 from hypothesis import given
@@ -11,22 +12,26 @@ from hypothesis import strategies as st
 
 from holdfast.errors import CorruptFileError
 from holdfast.state import keyed_file
-from holdfast.state.handles import FileHandle
-from holdfast.state.keyed_file import EncodedPart, KeyedFileReader, encode_parts
+from holdfast.state.handles import KeyedFile, SnapshotKind
+from holdfast.state.keyed_file import EncodedPart, KeyedFileReader, encode_parts, reads_at_once
 from holdfast.state.keygroups import KeyGroupRange
 from tests.state.snapshot_memory import MemoryFiles
 
 ALL = KeyGroupRange(0, 127)
 
 
-def stored(part: EncodedPart) -> tuple[FileHandle, MemoryFiles]:
+def stored(part: EncodedPart) -> tuple[KeyedFile, MemoryFiles]:
     files = MemoryFiles()
-    return files.write("file", part.data), files
+    handle = files.write("file", part.data)
+    file = KeyedFile(
+        handle, SnapshotKind.FULL, part.first_key_group, part.last_key_group, part.entries, 1, part.index_bytes
+    )
+    return file, files
 
 
 def read_all(part: EncodedPart, key_groups: KeyGroupRange = ALL) -> list:
-    reader = KeyedFileReader(*stored(part))
-    return [entry for batch in reader.batches(key_groups) for entry in batch]
+    reader = KeyedFileReader(*stored(part), key_groups)
+    return [entry for batch in reader.batches() for entry in batch]
 
 
 def entry(group: int, number: int, value: bytes | None = b"v") -> tuple[bytes, bytes | None]:
@@ -52,8 +57,8 @@ def test_what_is_read_is_what_was_written(entries: list, start: int, length: int
     assert sum(part.entries for part in parts) == len(entries)
     read = [one for part in parts for one in read_all(part, wanted)]
     assert read == [one for one in entries if struct.unpack(">H", one[0][:2])[0] in wanted]
-    assert KeyedFileReader(*stored(parts[0])).ranges == [(b"\0a", b"\0b")]
-    assert all(KeyedFileReader(*stored(part)).ranges == [] for part in parts[1:])
+    assert KeyedFileReader(*stored(parts[0]), ALL).ranges == [(b"\0a", b"\0b")]
+    assert all(KeyedFileReader(*stored(part), ALL).ranges == [] for part in parts[1:])
 
 
 def test_a_file_without_entries_is_a_file() -> None:
@@ -77,7 +82,7 @@ def test_small_key_groups_are_not_split(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(keyed_file, "BLOCK_BYTES", 1000)
     entries = [entry(group, number) for group in range(100) for number in range(10)]
     [part] = encode_parts(entries, [], ALL)
-    for batch in KeyedFileReader(*stored(part)).batches(ALL):
+    for batch in KeyedFileReader(*stored(part), ALL).batches():
         groups = [struct.unpack(">H", key[:2])[0] for key, _ in batch]
         assert all(groups.count(group) == 10 for group in set(groups))
 
@@ -85,24 +90,44 @@ def test_small_key_groups_are_not_split(monkeypatch: pytest.MonkeyPatch) -> None
 def test_only_blocks_of_the_asked_key_groups_are_read() -> None:
     entries = random_entries(groups=100)
     [part] = encode_parts(entries, [], ALL)
-    handle, files = stored(part)
-    reader = KeyedFileReader(handle, files)
-    found = [one for batch in reader.batches(KeyGroupRange(50, 50)) for one in batch]
+    file, files = stored(part)
+    reader = KeyedFileReader(file, files, KeyGroupRange(50, 50))
+    assert files.bytes_read == file.index_bytes
+    found = [one for batch in reader.batches() for one in batch]
     assert found == [one for one in entries if one[0][:2] == b"\0\x32"]
-    assert reader.bytes_read == files.bytes_read
-    assert reader.bytes_read < len(part.data) / 20
+    assert files.bytes_read == reader.bytes_of(KeyGroupRange(50, 50)) < len(part.data) / 40
+
+
+def test_a_file_whose_index_has_no_recorded_length_is_read_from_its_end() -> None:
+    entries = random_entries(groups=100)
+    [part] = encode_parts(entries, [], ALL)
+    file, files = stored(msgspec.structs.replace(part, index_bytes=0))
+    reader = KeyedFileReader(file, files, KeyGroupRange(50, 50))
+    assert [one for batch in reader.batches() for one in batch] == entries[50_000:51_000]
+    assert files.bytes_read == reader.bytes_of(KeyGroupRange(50, 50))
+
+
+@pytest.mark.parametrize(("wanted", "reads"), [(ALL, 1), (KeyGroupRange(3, 5), 1), (KeyGroupRange(0, 4), 2)])
+def test_a_small_file_is_read_at_once_only_when_all_of_it_is_wanted(wanted: KeyGroupRange, reads: int) -> None:
+    entries = [entry(group, number) for group in (3, 4, 5) for number in range(1000)]
+    [part] = encode_parts(entries, [], ALL)
+    file, files = stored(part)
+    assert reads_at_once(file, wanted) == (reads == 1)
+    list(KeyedFileReader(file, files, wanted).batches())
+    assert files.reads == reads
+    assert files.bytes_read <= len(part.data)
 
 
 def test_neighbouring_blocks_are_read_together() -> None:
     entries = random_entries(groups=50)
     [part] = encode_parts(entries, [], ALL)
-    handle, files = stored(part)
-    assert len(list(KeyedFileReader(handle, files).batches(ALL))) > 30
+    file, files = stored(part)
+    assert len(list(KeyedFileReader(file, files, ALL).batches())) > 30
     assert files.reads == 2
 
 
-@pytest.mark.parametrize("whole", [True, False])
-def test_every_flipped_byte_is_found(monkeypatch: pytest.MonkeyPatch, whole: bool) -> None:
+@pytest.mark.parametrize(("whole", "recorded"), [(True, True), (False, True), (False, False)])
+def test_every_flipped_byte_is_found(monkeypatch: pytest.MonkeyPatch, whole: bool, recorded: bool) -> None:
     monkeypatch.setattr(keyed_file, "BLOCK_BYTES", 200)
     if not whole:
         monkeypatch.setattr(keyed_file, "_WHOLE_FILE_BYTES", 0)
@@ -110,12 +135,13 @@ def test_every_flipped_byte_is_found(monkeypatch: pytest.MonkeyPatch, whole: boo
     entries = [entry(group, number, b"%d" % number) for group in range(4) for number in range(20)]
     [part] = encode_parts(entries, [(b"\0\1", b"\0\2")], ALL)
     assert read_all(part) == entries
+    index_bytes = part.index_bytes if recorded else 0
     for at in range(len(part.data)):
         for flip in (0x01, 0x80, 0xFF):
             damaged = bytearray(part.data)
             damaged[at] ^= flip
             with pytest.raises(CorruptFileError):
-                read_all(EncodedPart(bytes(damaged), 0, 3, 0))
+                read_all(msgspec.structs.replace(part, data=bytes(damaged), index_bytes=index_bytes))
 
 
 @pytest.mark.parametrize("length", [0, 10, 31, 100])

@@ -21,7 +21,7 @@ from holdfast.state.descriptors import (
 )
 from holdfast.state.handles import CheckpointRequest, KeyedSnapshot, SnapshotKind
 from holdfast.state.keygroups import KeyGroupRange
-from holdfast.state.restore import restore_into
+from holdfast.state.restore import KeyedShare, RestoreForecast, restore_into
 from holdfast.state.snapshots import async_write, sync_prepare
 from holdfast.state.store import Stamp
 from holdfast.state.timers import TimeDomain
@@ -62,7 +62,7 @@ def restored(
     stamp: Stamp | None = None,
 ) -> Subtask:
     store = make_backend(name).open(directory)
-    restore_into(store, found, key_groups, files, stamp or Stamp(7, "restored"))
+    restore_into(store, KeyedShare.of(found, key_groups), files, stamp or Stamp(7, "restored"))
     store.close()
     return Subtask(name, directory, scope_of(key_groups=key_groups))
 
@@ -295,9 +295,11 @@ def test_a_rescaled_subtask_reads_its_share(task: Subtask, files: MemoryFiles, t
     size = sum(file.handle.size for file in full.files)
     store = make_backend(task.name).open(tmp_path / "target")
     files.bytes_read = 0
-    read = restore_into(store, [full], KeyGroupRange.of(3, MAX_PARALLELISM, 10), files, Stamp(1, "r"))
-    assert read == files.bytes_read
+    share = KeyedShare.of([full], KeyGroupRange.of(3, MAX_PARALLELISM, 10))
+    restore_into(store, share, files, Stamp(1, "r"))
+    read = files.bytes_read
     assert read < 0.25 * size
+    assert RestoreForecast(files).bytes_of(share) == read
     store.close()
 
 
@@ -333,10 +335,10 @@ def test_every_flipped_byte_is_found_at_restore(files: MemoryFiles, tmp_path: Pa
         for at in range(len(data)):
             files.files[path] = data[:at] + bytes((data[at] ^ 0x10,)) + data[at + 1 :]
             with pytest.raises(CorruptFileError):
-                restore_into(store, [both], ALL, files, Stamp(1, "r"))
+                restore_into(store, KeyedShare.of([both], ALL), files, Stamp(1, "r"))
         files.files[path] = data
     assert store.stamp() is None
-    restore_into(store, [both], ALL, files, Stamp(1, "r"))
+    restore_into(store, KeyedShare.of([both], ALL), files, Stamp(1, "r"))
     assert store.stamp() == Stamp(1, "r")
 
 

@@ -15,7 +15,12 @@ class JobOperator:
     max_parallelism: int
     uid: str | None = None
     uid_hash: str | None = None
+    #: Set by the program, or fixed by what was restored before: not to be exchanged for that of a snapshot.
     max_parallelism_explicit: bool = False
+    #: Behind a ``key_by``: it can have keyed state.
+    keyed: bool = True
+    #: It publishes transactions.
+    is_sink: bool = True
 
 
 @dataclass(frozen=True)

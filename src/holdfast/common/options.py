@@ -206,7 +206,7 @@ RECOVERY_IGNORE_UNCLAIMED: Option[bool] = Option(
     _RECOVERY + "ignore-unclaimed-state",
     BOOLEAN,
     False,
-    "Start although the snapshot has state of operators that the program does not have.",
+    "Start although the snapshot has state of operators that the program does not have (`--allowNonRestoredState`).",
     older=("execution.savepoint.ignore-unclaimed-state",),
 )
 RECOVERY_ACCEPT_REPEATS: Option[bool] = Option(
@@ -215,6 +215,13 @@ RECOVERY_ACCEPT_REPEATS: Option[bool] = Option(
     False,
     "When the newest checkpoint cannot be read and its results were published already, go back to the one before it "
     "all the same; what came after that one is then published a second time.",
+)
+RECOVERY_CHANGE_MAX_PARALLELISM: Option[bool] = Option(
+    "holdfast.recovery.change-max-parallelism",
+    BOOLEAN,
+    False,
+    "Allow operators another maximum parallelism than the snapshot they start from. Their key groups are computed anew "
+    "from the stored keys: every subtask reads all keyed state of its operator, and the next checkpoint is full.",
 )
 
 PARALLELISM: Option[int | None] = Option(
@@ -230,7 +237,8 @@ MAX_PARALLELISM: Option[int] = Option(
     "pipeline.max-parallelism",
     INTEGER,
     -1,
-    "Key groups of every operator; -1 chooses by parallelism. It cannot change once there is state to restore.",
+    "Key groups of every operator; -1 chooses by parallelism. Once there is state to restore it changes only with "
+    "`holdfast.recovery.change-max-parallelism`.",
     least=-1,
     most=32_768,
 )

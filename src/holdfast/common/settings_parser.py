@@ -146,6 +146,7 @@ def recovery_settings(configuration: Configuration) -> RecoverySettings:
         path=get(options.RECOVERY_PATH),
         ignore_unclaimed=get(options.RECOVERY_IGNORE_UNCLAIMED),
         accept_repeated_output=get(options.RECOVERY_ACCEPT_REPEATS),
+        change_max_parallelism=get(options.RECOVERY_CHANGE_MAX_PARALLELISM),
     )
 
 

@@ -12,12 +12,15 @@ from holdfast.datastream.broadcast_stream import BroadcastConnectedStream, Broad
 from holdfast.datastream.functions import BaseBroadcastProcessFunction, KeyedProcessFunction, KeySelector
 from holdfast.datastream.keyed_aggregations import field_reducer, state_mapper
 from holdfast.errors import ProgramError
+from holdfast.graph.job_graph import stored_operator_id
 from holdfast.graph.stream_graph import Connection, KeyBy, Node
 from holdfast.runtime import keyed, stateless
-from holdfast.runtime.endpoints import SinkOperator
+from holdfast.runtime.contracts import has_operator_state
+from holdfast.runtime.endpoints import SinkFunctionOperator, SinkOperator
 from holdfast.runtime.operator import Operator
 from holdfast.runtime.partitioners import Broadcast, Forward, Global, Partitioner, Rebalance
-from holdfast.runtime.sink import TwoPhaseCommitSink
+from holdfast.runtime.sink import SinkFunction, TwoPhaseCommitSink
+from holdfast.runtime.stream_operator import KeyedStreamOperatorHost, StreamOperator, StreamOperatorHost
 from holdfast.runtime.watermarks import TimestampsAndWatermarksOperator
 from holdfast.state.descriptors import MapStateDescriptor
 from holdfast.types.resolve import resolve
@@ -42,7 +45,7 @@ class DataStreamSink:
         return self
 
     def set_uid_hash(self, uid_hash: str) -> DataStreamSink:
-        self._node.uid_hash = uid_hash
+        self._node.uid_hash = stored_operator_id(uid_hash)
         return self
 
     def set_parallelism(self, parallelism: int) -> DataStreamSink:
@@ -82,7 +85,10 @@ class DataStream:
         return self
 
     def set_uid_hash(self, uid_hash: str) -> DataStream:
-        self._node.uid_hash = uid_hash
+        """The id of the stored operator whose state this one takes over, if the snapshot has it: of one that had no
+        uid, as messages and rehearsals name it. New checkpoints are written under the uid.
+        """
+        self._node.uid_hash = stored_operator_id(uid_hash)
         return self
 
     def set_parallelism(self, parallelism: int) -> DataStream:
@@ -131,6 +137,11 @@ class DataStream:
         if isinstance(func, BaseBroadcastProcessFunction):
             raise TypeError(f"A {type(func).__name__} needs a broadcast stream: put connect(...) before process(...).")
         return self._add("Process", stateless.ProcessOperator, func, output_type)
+
+    def transform(self, operator_name: str, output_type: Any, operator: StreamOperator) -> DataStream:
+        """Rows through an operator of your own, which may write raw state beside the managed one."""
+        _check_operator(operator)
+        return self._add(operator_name, StreamOperatorHost, operator, output_type)
 
     def key_by(self, key_selector: Any, key_type: Any = None) -> KeyedStream:
         """Partition by key: a function of the row, a ``KeySelector``, or the name(s) of its column(s)."""
@@ -220,7 +231,16 @@ class DataStream:
         node.is_sink = True
         return DataStreamSink(node)
 
-    add_sink = sink_to
+    def add_sink(self, sink_func: SinkFunction | TwoPhaseCommitSink) -> DataStreamSink:
+        """Hand rows to a function one by one. A sink with transactions goes to ``sink_to``."""
+        if isinstance(sink_func, TwoPhaseCommitSink):
+            return self.sink_to(sink_func)
+        if not isinstance(sink_func, SinkFunction):
+            raise ProgramError(f"add_sink() takes a SinkFunction or a sink; got {type(sink_func).__name__}.")
+        connection = self._connection()
+        node = self._environment.add_node("Sink", SinkFunctionOperator, sink_func, self._node.output_type, [connection])
+        node.is_sink = True
+        return DataStreamSink(node)
 
     def print(self, sink_identifier: str | None = None) -> DataStreamSink:
         """Rows are shown by the driver at the end of each epoch."""
@@ -259,6 +279,14 @@ def _positive(value: int, what: str) -> int:
     return value
 
 
+def _check_operator(operator: Any) -> None:
+    if not isinstance(operator, StreamOperator):
+        raise ProgramError(
+            f"transform() takes a StreamOperator; got {type(operator).__name__}. Functions go to map(), flat_map() or "
+            "process()."
+        )
+
+
 def _field_types(type_info: TypeInformation, what: str) -> list[TypeInformation]:
     if isinstance(type_info, FieldsTypeInfo):
         return list(type_info.field_types)
@@ -273,10 +301,14 @@ def _key_by(row_type: TypeInformation, key_selector: Any, key_type: Any) -> KeyB
     ):
         columns = (key_selector,) if isinstance(key_selector, str) else tuple(key_selector)
         return KeyBy(_column_key_type(row_type, columns), columns)
-    selector: Callable[[Any], Any] = key_selector.get_key if isinstance(key_selector, KeySelector) else key_selector
-    if not callable(selector):
+    if not (isinstance(key_selector, KeySelector) or callable(key_selector)):
         raise ProgramError(f"key_by() takes a function, a KeySelector or column names; got {key_selector!r}.")
-    return KeyBy(resolve(key_type), selector=selector)
+    if has_operator_state(key_selector):
+        raise ProgramError(
+            f"The key selector {type(key_selector).__name__} has operator state. The key of a row must not depend on "
+            "what came before it: compute it in a map() before key_by() and select it here."
+        )
+    return KeyBy(resolve(key_type), selector=key_selector)
 
 
 def _column_key_type(row_type: TypeInformation, columns: tuple[str, ...]) -> TypeInformation:
@@ -316,6 +348,10 @@ class KeyedStream(DataStream):
         if not isinstance(func, KeyedProcessFunction):
             raise TypeError(f"process() on a keyed stream takes a KeyedProcessFunction; got {type(func).__name__}.")
         return self._add("Keyed Process", keyed.KeyedProcessOperator, func, output_type)
+
+    def transform(self, operator_name: str, output_type: Any, operator: StreamOperator) -> DataStream:
+        _check_operator(operator)
+        return self._add(operator_name, KeyedStreamOperatorHost, operator, output_type)
 
     def reduce(self, func: Any) -> DataStream:
         return self._add("Reduce", keyed.ReduceOperator, func, self._node.output_type)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterable
 from typing import Any
 
@@ -12,15 +12,35 @@ from holdfast.runtime.broadcast import (
     KeyedReadOnlyBroadcastContext,
     ReadOnlyBroadcastContext,
 )
-from holdfast.runtime.context import FunctionInitializationContext, FunctionSnapshotContext, RuntimeContext
+from holdfast.runtime.context import (
+    FunctionInitializationContext,
+    FunctionSnapshotContext,
+    KeyedStateStore,
+    OperatorStateStore,
+    RuntimeContext,
+    StateInitializationContext,
+    StateSnapshotContext,
+)
+from holdfast.runtime.contracts import (
+    Checkpointed,
+    CheckpointedFunction,
+    CheckpointListener,
+    Function,
+    ListCheckpointed,
+    WrappingFunction,
+)
 from holdfast.runtime.keyed import KeyedProcessContext
+from holdfast.runtime.sink import SinkFunction
+from holdfast.runtime.source import ParallelSourceFunction, SourceFunction
 from holdfast.runtime.stateless import ProcessContext
+from holdfast.runtime.stream_operator import StreamOperator
 
 __all__ = [
     "AggregateFunction",
     "BaseBroadcastProcessFunction",
     "BroadcastProcessFunction",
     "CheckpointListener",
+    "Checkpointed",
     "CheckpointedFunction",
     "FilterFunction",
     "FlatMapFunction",
@@ -30,23 +50,30 @@ __all__ = [
     "KeySelector",
     "KeyedBroadcastProcessFunction",
     "KeyedProcessFunction",
+    "KeyedStateStore",
+    "ListCheckpointed",
     "MapFunction",
+    "OperatorStateStore",
+    "ParallelSourceFunction",
     "ProcessFunction",
     "ReduceFunction",
+    "RichAggregateFunction",
+    "RichFilterFunction",
+    "RichFlatMapFunction",
+    "RichFunction",
+    "RichMapFunction",
+    "RichParallelSourceFunction",
+    "RichReduceFunction",
+    "RichSinkFunction",
+    "RichSourceFunction",
     "RuntimeContext",
+    "SinkFunction",
+    "SourceFunction",
+    "StateInitializationContext",
+    "StateSnapshotContext",
+    "StreamOperator",
+    "WrappingFunction",
 ]
-
-
-class Function(ABC):  # noqa: B024 - its two methods do nothing by default
-    """The life cycle that all functions share. One object per subtask lives for an attempt, as in Flink."""
-
-    def open(self, runtime_context: RuntimeContext) -> None:
-        """Called once per attempt in a Spark task, before the first row; again only where a field could not be
-        pickled.
-        """
-
-    def close(self) -> None:
-        """Called once when the attempt ends in order; not after a crash."""
 
 
 class MapFunction(Function):
@@ -166,23 +193,40 @@ class KeyedBroadcastProcessFunction(BaseBroadcastProcessFunction):
         return None
 
 
-class CheckpointedFunction(ABC):
-    """A function with state of its own subtask, not of a key."""
-
-    @abstractmethod
-    def initialize_state(self, context: FunctionInitializationContext) -> None:
-        """Called once per attempt before ``open``, on a fresh start too: declare operator state and take what was
-        restored.
-        """
-
-    @abstractmethod
-    def snapshot_state(self, context: FunctionSnapshotContext) -> None:
-        """Called for every checkpoint, after the last row before its barrier: write to the declared state."""
+# Flink's names. Every function here has a runtime context and a life cycle, so they add nothing.
 
 
-class CheckpointListener:
-    """Told of the fate of checkpoints, with the epoch after it. Best effort: a notification may never come."""
+class RichFunction(Function):
+    """A function with ``open``, ``close`` and ``get_runtime_context``."""
 
-    def notify_checkpoint_complete(self, checkpoint_id: int) -> None: ...
 
-    def notify_checkpoint_aborted(self, checkpoint_id: int) -> None: ...
+class RichMapFunction(MapFunction, RichFunction):
+    """A MapFunction."""
+
+
+class RichFlatMapFunction(FlatMapFunction, RichFunction):
+    """A FlatMapFunction."""
+
+
+class RichFilterFunction(FilterFunction, RichFunction):
+    """A FilterFunction."""
+
+
+class RichReduceFunction(ReduceFunction, RichFunction):
+    """A ReduceFunction."""
+
+
+class RichAggregateFunction(AggregateFunction, RichFunction):
+    """An AggregateFunction."""
+
+
+class RichSourceFunction(SourceFunction, RichFunction):
+    """A SourceFunction."""
+
+
+class RichParallelSourceFunction(ParallelSourceFunction, RichFunction):
+    """A ParallelSourceFunction."""
+
+
+class RichSinkFunction(SinkFunction, RichFunction):
+    """A SinkFunction."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from holdfast.datastream.functions import FlatMapFunction, RuntimeContext
+from holdfast.datastream.functions import FlatMapFunction, RuntimeContext, WrappingFunction
 from holdfast.errors import ProgramError
 from holdfast.state.descriptors import ValueStateDescriptor
 from holdfast.types.row import Row
@@ -42,20 +42,23 @@ def field_reducer(kind: str, position: int | str, row_type: TypeInformation) -> 
     return reducers[kind]
 
 
-class _StateMapper(FlatMapFunction):
+class _StateMapper(WrappingFunction, FlatMapFunction):
+    wrapped_function: Callable[[Any, Any], tuple[Any, Any]]
+
     def __init__(
         self, function: Callable[[Any, Any], tuple[Any, Any]], state_type: TypeInformation, flat: bool
     ) -> None:
-        self._function = function
+        super().__init__(function)
         self._state_type = state_type
         self._flat = flat
 
     def open(self, runtime_context: RuntimeContext) -> None:
+        super().open(runtime_context)
         self._state = runtime_context.get_state(ValueStateDescriptor("state", self._state_type))
 
     def flat_map(self, value: Any) -> Iterable[Any] | None:
         before = self._state.value()
-        result, after = self._function(value, before)
+        result, after = self.wrapped_function(value, before)
         if after is None:
             if before is not None:
                 self._state.clear()

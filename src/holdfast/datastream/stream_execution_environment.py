@@ -28,7 +28,7 @@ from holdfast.graph.stream_graph import Connection, Node, StreamGraph
 from holdfast.graph.submission import submit
 from holdfast.runtime.endpoints import SourceOperator
 from holdfast.runtime.operator import Operator
-from holdfast.runtime.source import Source
+from holdfast.runtime.source import Source, SourceFunction
 from holdfast.types.resolve import resolve
 from holdfast.types.typeinfo import TypeInformation
 
@@ -143,6 +143,19 @@ class StreamExecutionEnvironment:
             return stream
         return stream.assign_timestamps_and_watermarks(watermark_strategy)
 
+    def add_source(
+        self, source_func: SourceFunction, source_name: str = "Custom Source", type_info: Any = None
+    ) -> DataStream:
+        """Rows of a source function, which keeps its position in operator state."""
+        if not isinstance(source_func, SourceFunction):
+            raise ProgramError(
+                f"add_source() takes a SourceFunction; got {type(source_func).__name__}. Give a Source to "
+                "from_source()."
+            )
+        node = self.add_node(source_name, SourceOperator, source_func, resolve(type_info), [])
+        node.parallelism_limit = source_func.max_parallelism
+        return DataStream(self, node)
+
     def from_data_frame(self, data_frame: Any, source_name: str = "DataFrame") -> DataStream:
         """The rows of a bounded Spark DataFrame, which Spark itself reads and splits."""
         if getattr(data_frame, "isStreaming", False):
@@ -168,10 +181,16 @@ class StreamExecutionEnvironment:
 
     def execute_async(self, job_name: str | None = None) -> JobClient:
         """Run the program in a thread of the driver."""
+        settings = self.job_settings()
+        graph, self._graph = self._graph, StreamGraph()
+        job_id = parse_settings(self._configuration).job_id or secrets.token_hex(16)
+        return JobClient(submit(graph, job_id, job_name or "Holdfast Streaming Job", settings))
+
+    def job_settings(self) -> JobSettings:
+        """What the configuration says about the job that ``execute`` would run."""
         parsed = parse_settings(self._configuration)
         self.set_runtime_mode(_runtime_mode(self._configuration))
-        graph, self._graph = self._graph, StreamGraph()
-        settings = JobSettings(
+        return JobSettings(
             checkpoint=parsed.checkpoint,
             restart=parsed.restart,
             backend=parsed.backend,
@@ -182,8 +201,6 @@ class StreamExecutionEnvironment:
             spark=parsed.spark,
             parameters=self._configuration.to_dict(),
         )
-        job_id = parsed.job_id or secrets.token_hex(16)
-        return JobClient(submit(graph, job_id, job_name or "Holdfast Streaming Job", settings))
 
     def collect(self, collection: Collection, job_name: str | None) -> CloseableIterator:
         """Run the program and give the rows that ``collection`` receives, as they are published."""

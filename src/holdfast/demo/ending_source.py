@@ -8,7 +8,7 @@ from typing import Any
 
 from holdfast.connectors.files.source import FileSource
 from holdfast.runtime.batch import Batch
-from holdfast.runtime.source import ReaderContext, ReadLimit, Source, SourceReader
+from holdfast.runtime.source import ReaderContext, ReadLimit, Source, SourceReader, WrappingReader
 
 
 class EndingFileSource(Source):
@@ -31,21 +31,15 @@ class EndingFileSource(Source):
         return EndingFileReader(self._files.create_reader(context), self._marker)
 
 
-class EndingFileReader(SourceReader):
+class EndingFileReader(WrappingReader):
     """Reads as the file source does; only the end is its own."""
 
     def __init__(self, files: SourceReader, marker: Path) -> None:
-        self._files = files
+        super().__init__(files)
         self._marker = marker
 
     def read(self, limit: ReadLimit) -> Iterator[Batch]:
         # Looked for first: the listing that follows then has every file there will ever be.
         complete = self._marker.exists()
-        yield from self._files.read(limit)
-        self.ended = complete and all(file["done"] for file in self._files.positions())
-
-    def positions(self) -> list[Any]:
-        return self._files.positions()
-
-    def close(self) -> None:
-        self._files.close()
+        yield from super().read(limit)
+        self.ended = complete and all(file["done"] for file in self.positions())

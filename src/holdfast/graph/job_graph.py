@@ -13,7 +13,9 @@ import mmh3
 
 from holdfast.errors import NotPicklableError, ProgramError
 from holdfast.graph.stream_graph import Connection, KeyBy, Node, StreamGraph
+from holdfast.runtime.contracts import Function
 from holdfast.runtime.partitioners import Broadcast, Forward, KeyGroupHash, Partitioner, Rebalance
+from holdfast.runtime.sink import TwoPhaseCommitSink
 from holdfast.state.keygroups import default_max_parallelism
 from holdfast.types.settings import (
     BackendSettings,
@@ -42,7 +44,9 @@ class JobSettings:
 
 @dataclass(frozen=True, eq=False)
 class JobOperator:
-    """One operator. ``max_parallelism_explicit`` decides whether a restored value may be adopted."""
+    """One operator. ``max_parallelism_explicit`` decides whether a restored value may be adopted: not when the program
+    sets one, nor when one was adopted already.
+    """
 
     operator_id: str
     node: Node
@@ -121,13 +125,19 @@ def _operator(
     if parallelism > maximum:
         raise ProgramError(
             f"'{node.name}': parallelism {parallelism} is above its maximum parallelism {maximum}. "
-            "Lower the parallelism, or raise the maximum with set_max_parallelism() (for a job without state to "
-            "restore)."
+            "Lower the parallelism, or raise the maximum with set_max_parallelism()."
         )
-    if node.is_sink:
+    if isinstance(node.body, TwoPhaseCommitSink):
         node.body.bind_parallelism(parallelism)
     return JobOperator(
-        operator_id, node, node.name, node.uid, parallelism, maximum, explicit is not None, _pickle(node)
+        operator_id,
+        node,
+        node.name,
+        node.uid,
+        parallelism,
+        maximum,
+        explicit is not None or operator_id in adopted,
+        _pickle(node),
     )
 
 
@@ -156,6 +166,7 @@ def _edge(connection: Connection, source: JobOperator, target: JobOperator) -> J
     if connection.key_by is not None:
         key = connection.key_by
         _check_picklable(key, target)
+        _check_opened(key, source, target)
         partitioner: Partitioner = KeyGroupHash(key.key_type, target.max_parallelism, key.columns, key.selector)
     elif connection.partitioner is not None:
         partitioner = connection.partitioner
@@ -179,6 +190,18 @@ def _check_picklable(key: KeyBy, target: JobOperator) -> None:
         ) from error
 
 
+def _check_opened(key: KeyBy, source: JobOperator, target: JobOperator) -> None:
+    """Spark's own tasks split a DataFrame: no operator is there to open a selector."""
+    selector = key.selector
+    if source.node.data_frame is None or not isinstance(selector, Function):
+        return
+    if type(selector).open is not Function.open:
+        raise ProgramError(
+            f"The key selector before '{target.name}' has open(), which nobody calls on the DataFrame "
+            f"'{source.name}'. Use a function or column names, or put a map() before key_by()."
+        )
+
+
 def is_broadcast(edge: JobEdge) -> bool:
     return isinstance(edge.partitioner, Broadcast)
 
@@ -188,13 +211,21 @@ def operator_id_of_uid(uid: str) -> str:
     return mmh3.hash_bytes(uid.encode(), 0, True).hex()
 
 
+def stored_operator_id(uid_hash: str) -> str:
+    """The id of a stored operator as a program gives it; ProgramError when it is none."""
+    plain = str(uid_hash).lower()
+    if len(plain) != 32 or not set(plain) <= set("0123456789abcdef"):
+        raise ProgramError(
+            f"set_uid_hash() takes the id of a stored operator, which has 32 hexadecimal digits; got {uid_hash!r}."
+        )
+    return plain
+
+
 def _operator_ids(graph: StreamGraph) -> dict[Node, str]:
     ids: dict[Node, str] = {}
     owners: dict[str, Node] = {}
     for node in graph.nodes:
-        if node.uid_hash is not None:
-            operator_id = node.uid_hash.lower()
-        elif node.uid is not None:
+        if node.uid is not None:
             operator_id = operator_id_of_uid(node.uid)
         else:
             position = hashlib.md5(usedforsecurity=False)
@@ -204,7 +235,7 @@ def _operator_ids(graph: StreamGraph) -> dict[Node, str]:
             operator_id = position.hexdigest()
         if operator_id in owners:
             raise ProgramError(
-                f"'{owners[operator_id].name}' and '{node.name}' have the same uid ('{node.uid or node.uid_hash}'). "
+                f"'{owners[operator_id].name}' and '{node.name}' have the same uid ('{node.uid}'). "
                 "Uids must be unique."
             )
         owners[operator_id] = node

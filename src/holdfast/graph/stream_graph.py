@@ -4,7 +4,6 @@ levels.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,11 +15,11 @@ from holdfast.types.typeinfo import TypeInformation
 
 @dataclass(frozen=True)
 class KeyBy:
-    """How a stream is keyed: by columns of its rows, or by a function of them."""
+    """How a stream is keyed: by columns of its rows, or by a function of them or a KeySelector."""
 
     key_type: TypeInformation
     columns: tuple[str, ...] = ()
-    selector: Callable[[Any], Any] | None = None
+    selector: Any = None
 
 
 @dataclass(eq=False)

@@ -19,6 +19,8 @@ from holdfast.graph.job_graph import JobGraph, JobSettings, build_job_graph
 from holdfast.graph.planner import plan_job
 from holdfast.graph.stream_graph import StreamGraph
 from holdfast.runtime.plan import TaskOptions
+from holdfast.runtime.sink import TwoPhaseCommitSink
+from holdfast.spark.checkpoints import restore_rules
 from holdfast.spark.job import Job, JobHistory
 from holdfast.spark.job_master import JobMaster
 from holdfast.spark.session import obtain_session
@@ -78,8 +80,7 @@ class RunningJob:
 
 def submit(graph: StreamGraph, job_id: str, name: str, settings: JobSettings) -> RunningJob:
     """Check the program, make a job of it and start it."""
-    data_frames = [node.data_frame for node in graph.nodes if node.data_frame is not None]
-    session = data_frames[0].sparkSession if data_frames else obtain_session(settings.spark)
+    session = session_of(graph, settings)
     parallelism = settings.parallelism or session.sparkContext.defaultParallelism
     job_graph = build_job_graph(graph, job_id, name, settings, parallelism)
     adopted = _adopted_max_parallelism(job_graph)
@@ -87,6 +88,12 @@ def submit(graph: StreamGraph, job_id: str, name: str, settings: JobSettings) ->
         job_graph = build_job_graph(graph, job_id, name, settings, parallelism, adopted)
     _warn_about_checkpointing(job_graph)
     return RunningJob(job_graph, JobMaster(_job(job_graph), session)).start()
+
+
+def session_of(graph: StreamGraph, settings: JobSettings) -> Any:
+    """The Spark session that the program runs in: that of its DataFrames, else the active one, else a local one."""
+    data_frames = [node.data_frame for node in graph.nodes if node.data_frame is not None]
+    return data_frames[0].sparkSession if data_frames else obtain_session(settings.spark)
 
 
 def _job(graph: JobGraph) -> Job:
@@ -98,10 +105,12 @@ def _job(graph: JobGraph) -> Job:
         store_name=_store_name(graph),
     )
     planned = plan_job(graph, load_backend(settings.backend.name, settings.backend.options), options)
-    sinks: dict[str, Any] = {o.operator_id: cloudpickle.loads(o.body) for o in graph.operators if o.node.is_sink}
+    sinks: dict[str, Any] = {
+        o.operator_id: cloudpickle.loads(o.body) for o in graph.operators if isinstance(o.node.body, TwoPhaseCommitSink)
+    }
     return Job(
         plan=planned.plan,
-        facts=_facts(graph),
+        facts=job_facts(graph),
         checkpoint=settings.checkpoint,
         restart=settings.restart,
         epoch=settings.epoch,
@@ -119,7 +128,8 @@ def _store_name(graph: JobGraph) -> str:
     return f"{graph.job_id}-{xxhash.xxh32_hexdigest(owned.encode())}"
 
 
-def _facts(graph: JobGraph) -> JobFacts:
+def job_facts(graph: JobGraph) -> JobFacts:
+    """What the coordinator, and the rules of restoring, know of the job."""
     operators = tuple(
         JobOperator(
             operator_id=o.operator_id,
@@ -129,6 +139,8 @@ def _facts(graph: JobGraph) -> JobFacts:
             uid=o.uid,
             uid_hash=o.node.uid_hash,
             max_parallelism_explicit=o.max_parallelism_explicit,
+            keyed=o.node.keyed,
+            is_sink=o.node.is_sink,
         )
         for o in graph.operators
     )
@@ -137,14 +149,14 @@ def _facts(graph: JobGraph) -> JobFacts:
 
 
 def _adopted_max_parallelism(graph: JobGraph) -> dict[str, int]:
-    """Key groups cannot be cut anew: a snapshot's maximum parallelism holds for operators that set none."""
+    """A snapshot's maximum parallelism holds for operators that set none. What else is worth to know is logged."""
     metadata = _snapshot_to_start_from(graph)
     if metadata is None:
         return {}
-    facts = _facts(graph)
-    return match_operators(
-        metadata, facts.operators, facts.key_hash, graph.settings.recovery.ignore_unclaimed
-    ).max_parallelism
+    matching = match_operators(metadata, job_facts(graph).operators, restore_rules(graph.settings.recovery))
+    for warning in matching.warnings():
+        logger.warning(warning)
+    return matching.max_parallelism
 
 
 def _snapshot_to_start_from(graph: JobGraph) -> CheckpointMetadata | None:

@@ -6,15 +6,15 @@ from collections.abc import Container, Iterator, Mapping
 from typing import Any
 
 from holdfast.runtime.batch import Batch
+from holdfast.runtime.context import RuntimeContext
 from holdfast.runtime.endpoints import SourceOperator
 from holdfast.runtime.envelope import ChannelStatus, Header
-from holdfast.runtime.epoch import Notification, NotificationKind, OperatorProgress, SinkHandle
+from holdfast.runtime.epoch import Notification, NotificationKind, OperatorProgress, RestoredJob, SinkHandle
 from holdfast.runtime.operator import MAX_WATERMARK, MIN_WATERMARK, Operator
 from holdfast.runtime.plan import ChainSpec, EdgeSpec, TaskOptions
 from holdfast.runtime.router import EdgeReader, Outbox, Router
 from holdfast.runtime.watermarks import ChannelWatermarks, TimestampsAndWatermarksOperator
-from holdfast.state.descriptors import ListStateDescriptor
-from holdfast.types.typeinfo import Types
+from holdfast.state.handles import OperatorRecord
 
 
 class Chain:
@@ -46,6 +46,7 @@ class Chain:
                 operator.output.add_operator(self._by_id[follower])
             for edge_id in self.spec.outputs.get(operator_id, ()):
                 router = Router(self._edges[edge_id], self.subtask, self.subtask, operator.where, self._options)
+                router.open(RuntimeContext(operator.environment))
                 operator.output.add_collector(router)
                 self._routers[edge_id] = router
         for edge_id in self.spec.inputs:
@@ -57,40 +58,45 @@ class Chain:
     def bind_state(self) -> None:
         for operator in reversed(self.operators):
             operator.bind_state()
-        store = self.head.environment.operator_state
-        self._state = store.get_union_list_state(ListStateDescriptor("_chain", Types.PICKLED_BYTE_ARRAY()))
-        self._adopt_restored(list(self._state.get()))
 
     def open(self) -> None:
-        """The attempt begins: state of all operators first, then ``open``, tail to head."""
+        """The attempt begins: tail to head, each operator's state and then the operator, so that whatever an operator
+        hands rows to is open before it.
+        """
         for operator in reversed(self.operators):
             operator.initialize_state()
-        for operator in reversed(self.operators):
+            operator.environment.state.initialized(operator.where)
             operator.open()
 
     def close(self) -> None:
         for operator in reversed(self.operators):
             operator.close()
+        for router in self._routers.values():
+            router.close()
 
-    def _adopt_restored(self, restored: list[dict[str, Any]]) -> None:
-        """Continue from a checkpoint: time does not go back, and what was finished stays finished.
+    def continue_from(self, restored: RestoredJob) -> None:
+        """Continue from what the operators were at a checkpoint, whatever they were chained to: time does not go back,
+        and what was finished stays finished.
 
-        Only a chain whose subtasks had all finished counts: the input of those that had not is dealt out anew, and any
+        Only a head whose subtasks had all finished counts: the input of those that had not is dealt out anew, and any
         subtask may get a share of it.
         """
-        unfinished = [record for record in restored if not record["finished"]]
-        self.finished = bool(restored) and not unfinished
-        own = [r for r in unfinished if (r["subtask"], r["parallelism"]) == (self.subtask, self.spec.parallelism)]
-        relevant = own or unfinished or restored
-        if relevant:
-            self._set_watermark(min(record["watermark"] for record in relevant))
-
-    def _set_watermark(self, watermark: int) -> None:
+        for operator in self.operators:
+            record = restored.record(operator.spec.operator_id)
+            if record is not None:
+                operator.watermark = self._restored_watermark(record)
+        head = restored.record(self.head.spec.operator_id)
+        self.finished = head is not None and bool(head.subtasks) and all(s.finished for s in head.subtasks)
         for edge_id in self.spec.inputs:
             for channel in range(self._edges[edge_id].source_parallelism):
-                self._gate.update(edge_id, channel, ChannelStatus(watermark, False, False))
-        for operator in self.operators:
-            operator.watermark = max(operator.watermark, watermark)
+                self._gate.update(edge_id, channel, ChannelStatus(self.head.watermark, False, False))
+
+    def _restored_watermark(self, record: OperatorRecord) -> int:
+        """That of the same subtask; with another parallelism, what all that go on had reached."""
+        unfinished = [snapshot for snapshot in record.subtasks if not snapshot.finished]
+        own = [s for s in unfinished if (s.subtask, record.parallelism) == (self.subtask, self.spec.parallelism)]
+        times = [s.watermark for s in own or unfinished or record.subtasks if s.watermark is not None]
+        return min(times, default=MIN_WATERMARK)
 
     # -- an epoch
 
@@ -199,20 +205,6 @@ class Chain:
     def fail_epoch(self) -> None:
         for operator in self.operators:
             operator.fail_epoch()
-
-    def snapshot_state(self, checkpoint_id: int, timestamp: int) -> None:
-        for operator in reversed(self.operators):
-            operator.snapshot_state(checkpoint_id, timestamp)
-        self._state.update(
-            [
-                {
-                    "subtask": self.subtask,
-                    "parallelism": self.spec.parallelism,
-                    "watermark": self.head.watermark,
-                    "finished": self.finished,
-                }
-            ]
-        )
 
     def progress(self) -> list[OperatorProgress]:
         return [

@@ -9,6 +9,8 @@ from holdfast.errors import ProgramError, StateAccessError
 from holdfast.runtime.environment import OperatorEnvironment
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from holdfast.state.broadcast_state import BroadcastState
     from holdfast.state.descriptors import (
         AggregatingStateDescriptor,
@@ -19,6 +21,13 @@ if TYPE_CHECKING:
         ValueStateDescriptor,
     )
     from holdfast.state.operator_state import OperatorListState
+    from holdfast.state.raw_state import (
+        KeyedStateCheckpointOutputStream,
+        KeyGroupStatePartitionStreamProvider,
+        OperatorStateCheckpointOutputStream,
+        RawStateOutputs,
+        StatePartitionStreamProvider,
+    )
     from holdfast.state.states import AggregatingState, ListState, MapState, ReducingState, ValueState
 
 
@@ -84,6 +93,7 @@ class OperatorStateStore:
         return handle
 
     def get_registered_state_names(self) -> set[str]:
+        """All lists of the operator, those included that were restored and not yet asked for."""
         return self._environment.operator_state.get_registered_state_names()
 
     def get_registered_broadcast_state_names(self) -> set[str]:
@@ -137,15 +147,24 @@ class RuntimeContext(KeyedStateStore):
     def get_metrics_group(self) -> NoReturn:
         raise ProgramError("Metrics of functions are not available yet: leave get_metrics_group() out.")
 
-    def get_operator_state_store(self) -> OperatorStateStore:
-        raise StateAccessError(
-            f"{self._environment.spec.describe(self._environment.subtask)}: a runtime context reaches keyed state "
-            "only. "
-            "For operator state implement CheckpointedFunction and use initialize_state(context)."
+    def get_operator_state_store(self) -> NoReturn:
+        raise self._no_operator_state("get_operator_state_store()")
+
+    def get_union_list_state(self, descriptor: ListStateDescriptor) -> NoReturn:
+        raise self._no_operator_state("get_union_list_state()")
+
+    def get_broadcast_state(self, descriptor: MapStateDescriptor) -> NoReturn:
+        raise self._no_operator_state("get_broadcast_state()")
+
+    def _no_operator_state(self, asked: str) -> StateAccessError:
+        return StateAccessError(
+            f"{self._environment.where} called {asked} on its runtime context, which reaches keyed state only. For "
+            "operator state implement CheckpointedFunction: initialize_state(context) has "
+            "context.get_operator_state_store()."
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class FunctionSnapshotContext:
     """Given to ``snapshot_state``."""
 
@@ -159,21 +178,61 @@ class FunctionSnapshotContext:
         return self.checkpoint_timestamp
 
 
+@dataclass(frozen=True)
+class StateSnapshotContext(FunctionSnapshotContext):
+    """Given to ``snapshot_state`` of operators that write bytes of their own."""
+
+    raw: RawStateOutputs
+
+    def get_raw_keyed_operator_state_output(self) -> KeyedStateCheckpointOutputStream:
+        return self.raw.keyed()
+
+    def get_raw_operator_state_output(self) -> OperatorStateCheckpointOutputStream:
+        return self.raw.operator()
+
+    def for_function(self) -> FunctionSnapshotContext:
+        """What a function sees of it."""
+        return FunctionSnapshotContext(self.checkpoint_id, self.checkpoint_timestamp)
+
+
 class FunctionInitializationContext:
     """Given to ``initialize_state``, before ``open``."""
 
     def __init__(self, environment: OperatorEnvironment) -> None:
-        self._environment = environment
+        #: Not for functions.
+        self.environment = environment
 
     def is_restored(self) -> bool:
-        return self._environment.restored_checkpoint_id is not None
+        """True in a job that continues a snapshot, also for operators that are new in it."""
+        return self.environment.state.restored_checkpoint_id is not None
+
+    def has_restored_state(self) -> bool:
+        """True where the snapshot has state of this operator. Not in Flink: it tells a source that has read all from
+        one that is new.
+        """
+        return self.environment.state.has_restored_state
 
     def get_restored_checkpoint_id(self) -> int | None:
-        return self._environment.restored_checkpoint_id
+        return self.environment.state.restored_checkpoint_id
 
     def get_operator_state_store(self) -> OperatorStateStore:
-        return OperatorStateStore(self._environment)
+        return OperatorStateStore(self.environment)
 
     def get_keyed_state_store(self) -> KeyedStateStore:
-        self._environment.keyed()
-        return KeyedStateStore(self._environment)
+        self.environment.keyed()
+        return KeyedStateStore(self.environment)
+
+
+class StateInitializationContext(FunctionInitializationContext):
+    """Given to ``initialize_state`` of operators that write bytes of their own. Streams are open until it returns."""
+
+    def get_raw_keyed_state_inputs(self) -> Iterable[KeyGroupStatePartitionStreamProvider]:
+        """What was written for the key groups that are now this subtask's."""
+        self.environment.keyed()
+        self.environment.state.raw_keyed_inputs.asked = True
+        return self.environment.state.raw_keyed_inputs
+
+    def get_raw_operator_state_inputs(self) -> Iterable[StatePartitionStreamProvider]:
+        """The partitions that are now this subtask's."""
+        self.environment.state.raw_operator_inputs.asked = True
+        return self.environment.state.raw_operator_inputs

@@ -1,4 +1,4 @@
-"""The two ends of a job: operators that host a source or a two-phase-commit sink."""
+"""The two ends of a job: operators that host a source or a sink."""
 
 from __future__ import annotations
 
@@ -9,72 +9,45 @@ from typing import Any
 from holdfast.errors import HoldfastError
 from holdfast.runtime.batch import Batch
 from holdfast.runtime.epoch import SinkHandle
-from holdfast.runtime.operator import MAX_WATERMARK, Operator
+from holdfast.runtime.functions import FunctionOperator, method_of
+from holdfast.runtime.plan import OperatorSpec
 from holdfast.runtime.sink import TransactionName
-from holdfast.runtime.source import ReaderContext, ReadLimit, SourceReader
-from holdfast.state.descriptors import ListStateDescriptor
-from holdfast.types.typeinfo import Types
+from holdfast.runtime.source import ReadingFunction, ReadLimit, Source
 
 
-class SourceOperator(Operator):
-    """Reads one slice per epoch. The reader's positions are a union list: every subtask sees all of them at a
-    restore.
-    """
+class SourceOperator(FunctionOperator):
+    """Reads one slice per epoch from a source function."""
 
-    reader: SourceReader
-
-    def bind_state(self) -> None:
-        store = self.environment.operator_state
-        self._positions = store.get_union_list_state(ListStateDescriptor("_positions", Types.PICKLED_BYTE_ARRAY()))
-        restored = list(self._positions.get()) if self.environment.has_restored_state else None
-        self._restored = restored
-
-    def open(self) -> None:
-        context = ReaderContext(self.environment.subtask, self.spec.parallelism, self._restored)
-        self.reader = self.body.create_reader(context)
+    def __init__(self, spec: OperatorSpec) -> None:
+        super().__init__(spec)
+        if isinstance(self.body, Source):
+            self.function = ReadingFunction(self.body)
 
     def read(self, rows: int, max_millis: int) -> Iterator[int]:
         """Push this epoch's rows down the chain, a batch for each step of the iterator."""
         limit = ReadLimit(rows, time.monotonic() + max_millis / 1000)
-        batches = iter(self.reader.read(limit))
+        batches: Iterator[Batch | list[Any]] | None = None
         while True:
             try:
-                batch = next(batches, None)
+                batches = batches or iter(self.function.read(limit))
+                rows_read = next(batches, None)
             except HoldfastError:
                 raise
             except Exception as error:
                 raise self.failure(error, "the source could not be read") from error
-            if batch is None:
+            if rows_read is None:
                 return
+            batch = rows_read if isinstance(rows_read, Batch) else Batch(rows_read)
             self.rows_in += len(batch)
             self.output.collect(batch)
             yield len(batch)
 
     @property
     def ended(self) -> bool:
-        return self.reader.ended
-
-    def end_of_input(self) -> None:
-        self.process_watermark(MAX_WATERMARK)
-
-    def snapshot_state(self, checkpoint_id: int, timestamp: int) -> None:
-        self._positions.update(self.reader.positions())
-
-    def notify_complete(self, checkpoint_id: int) -> None:
-        self.reader.notify_checkpoint_complete(checkpoint_id)
-
-    def close(self) -> None:
-        self.reader.close()
-
-    def travelling_fields(self) -> dict[str, Any]:
-        return {**super().travelling_fields(), "reader": self.reader}
-
-    def adopt_fields(self, fields: dict[str, Any]) -> None:
-        super().adopt_fields(fields)
-        self.reader = fields["reader"]
+        return bool(self.function.ended)
 
 
-class SinkOperator(Operator):
+class SinkOperator(FunctionOperator):
     """Writes each epoch's rows in a transaction of its own, pre-committed at the epoch's end."""
 
     def setup(self, environment: Any) -> None:
@@ -82,28 +55,36 @@ class SinkOperator(Operator):
         self._transaction: Any = None
 
     def process(self, batch: Batch, input_index: int) -> None:
-        environment = self.environment
         try:
-            if self._transaction is None:
-                self._transaction = self.body.begin(
-                    TransactionName(
-                        environment.job_id,
-                        self.spec.operator_id,
-                        environment.subtask,
-                        environment.attempt,
-                        environment.epoch,
-                        environment.nonce,
-                    )
-                )
-            self.body.write(self._transaction, batch)
+            self.function.write(self._begun(), batch)
         except Exception as error:
             raise self.failure(error, batch.values[0]) from error
+
+    def _begun(self) -> Any:
+        """The transaction of this epoch."""
+        environment = self.environment
+        if self._transaction is None:
+            self._transaction = self.function.begin(
+                TransactionName(
+                    environment.job_id,
+                    self.spec.operator_id,
+                    environment.subtask,
+                    environment.attempt,
+                    environment.epoch,
+                    environment.nonce,
+                )
+            )
+        return self._transaction
+
+    def finish(self) -> None:
+        self._call("end_input", self._begun)
+        super().finish()
 
     def end_epoch(self) -> list[SinkHandle]:
         if self._transaction is None:
             return []
         transaction, self._transaction = self._transaction, None
-        handle = self.body.pre_commit(transaction)
+        handle = self.function.pre_commit(transaction)
         if handle is None:
             return []
         return [SinkHandle(self.spec.operator_id, self.environment.subtask, handle)]
@@ -111,4 +92,36 @@ class SinkOperator(Operator):
     def fail_epoch(self) -> None:
         if self._transaction is not None:
             transaction, self._transaction = self._transaction, None
-            self.body.discard(transaction)
+            self.function.discard(transaction)
+
+
+class SinkFunctionOperator(FunctionOperator):
+    """Hands rows to a sink function."""
+
+    def bind_state(self) -> None:
+        super().bind_state()
+        self._timestamp: int | None = None
+
+    def process(self, batch: Batch, input_index: int) -> None:
+        invoke = method_of(self.function, "invoke")
+        value: Any = None
+        try:
+            if batch.timestamps is None:
+                for value in batch.values:
+                    invoke(value, self)
+            else:
+                for value, self._timestamp in zip(batch.values, batch.timestamps, strict=True):
+                    invoke(value, self)
+        except Exception as error:
+            raise self.failure(error, value) from error
+
+    # What ``invoke`` is given with each row.
+
+    def timestamp(self) -> int | None:
+        return self._timestamp
+
+    def current_processing_time(self) -> int:
+        return self.environment.clock()
+
+    def current_watermark(self) -> int:
+        return self.watermark

@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from holdfast.errors import StateAccessError
-from holdfast.state.operator_state import DefaultOperatorStateBackend
+from holdfast.runtime.state_context import OperatorStateContext
 
 if TYPE_CHECKING:
     from holdfast.runtime.plan import OperatorSpec
     from holdfast.state.keyed_backend import KeyedStateBackend
+    from holdfast.state.operator_state import DefaultOperatorStateBackend
 
 
 def wall_clock() -> int:
@@ -29,12 +30,7 @@ class OperatorEnvironment:
     job_name: str
     subtask: int
     attempt: int
-    operator_state: DefaultOperatorStateBackend
-    keyed_state: KeyedStateBackend | None = None
-    #: The checkpoint that the job was restored from, also for operators that are new in it.
-    restored_checkpoint_id: int | None = None
-    #: The restored checkpoint has state of this operator.
-    has_restored_state: bool = False
+    state: OperatorStateContext
     clock: Callable[[], int] = wall_clock
     parameters: Mapping[str, str] = field(default_factory=dict)
     #: The epoch that runs, and the nonce of its execution: names of sink transactions.
@@ -45,12 +41,21 @@ class OperatorEnvironment:
 
     def __reduce__(self) -> NoReturn:
         # A field that reaches into the running task (a timer service, a context) stays behind: its copy would be dead.
-        raise TypeError(f"what belongs to the running task of {self.spec.describe(self.subtask)} cannot be pickled")
+        raise TypeError(f"what belongs to the running task of {self.where} cannot be pickled")
+
+    @property
+    def where(self) -> str:
+        """How errors name the subtask."""
+        return self.spec.describe(self.subtask)
+
+    @property
+    def operator_state(self) -> DefaultOperatorStateBackend:
+        return self.state.operator_state
 
     def keyed(self) -> KeyedStateBackend:
-        if self.keyed_state is None:
+        if self.state.keyed_state is None:
             raise StateAccessError(
-                f"{self.spec.describe(self.subtask)}: this state is only accessible by functions on a keyed stream. "
+                f"{self.where}: this state is only accessible by functions on a keyed stream. "
                 "Put key_by(...) before the function, or keep the state per subtask through CheckpointedFunction."
             )
-        return self.keyed_state
+        return self.state.keyed_state

@@ -111,7 +111,7 @@ class Acknowledgement(msgspec.Struct, frozen=True):
     next_timer: int | None = None
     #: Nothing more will come out of any operator of this task.
     ended: bool = False
-    #: Bytes that were read to rebuild state.
+    #: Bytes of snapshots that were read to rebuild state, indexes of files and what is inside ``_metadata`` included.
     restored_bytes: int = 0
     warnings: tuple[str, ...] = ()
     host: str = ""

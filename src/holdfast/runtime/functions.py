@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, cast
 
 from holdfast.errors import FunctionError, HoldfastError
-from holdfast.runtime.context import FunctionInitializationContext, FunctionSnapshotContext, RuntimeContext
+from holdfast.runtime.batch import Batch
+from holdfast.runtime.context import (
+    FunctionInitializationContext,
+    FunctionSnapshotContext,
+    RuntimeContext,
+    StateSnapshotContext,
+)
+from holdfast.runtime.contracts import WrappingFunction, call, initialize_state_of, snapshot_state_of
 from holdfast.runtime.operator import Operator
 from holdfast.runtime.plan import OperatorSpec
 
@@ -28,18 +36,28 @@ class FunctionOperator(Operator):
 
     def bind_state(self) -> None:
         self.runtime_context = RuntimeContext(self.environment)
+        call(self.function, "set_runtime_context", self.runtime_context)
 
     def initialize_state(self) -> None:
-        self._call("initialize_state", FunctionInitializationContext(self.environment))
+        with self._reported("initialize_state"):
+            initialize_state_of(self.function, self.initialization_context())
+
+    def initialization_context(self) -> FunctionInitializationContext:
+        return FunctionInitializationContext(self.environment)
 
     def open(self) -> None:
         self._call("open", self.runtime_context)
 
     def prepare_snapshot(self, checkpoint_id: int) -> None:
-        self._call("prepare_snapshot_pre_barrier", checkpoint_id)
+        self._emit_rows("prepare_snapshot_pre_barrier", checkpoint_id)
 
-    def snapshot_state(self, checkpoint_id: int, timestamp: int) -> None:
-        self._call("snapshot_state", FunctionSnapshotContext(checkpoint_id, timestamp))
+    def snapshot_state(self, context: StateSnapshotContext) -> None:
+        with self._reported("snapshot_state"):
+            snapshot_state_of(self.function, self.snapshot_context(context))
+
+    def snapshot_context(self, context: StateSnapshotContext) -> FunctionSnapshotContext:
+        """What of it the function is given."""
+        return context.for_function()
 
     def notify_complete(self, checkpoint_id: int) -> None:
         self._call("notify_checkpoint_complete", checkpoint_id)
@@ -48,28 +66,58 @@ class FunctionOperator(Operator):
         self._call("notify_checkpoint_aborted", checkpoint_id)
 
     def finish(self) -> None:
-        self._call("finish")
+        self._emit_rows("finish")
 
     def close(self) -> None:
         self._call("close")
 
-    def _call(self, name: str, *arguments: Any) -> Any:
-        method = getattr(self.function, name, None)
-        if not callable(method):
-            return None
-        try:
-            return method(*arguments)
-        except Exception as error:
-            raise self.lifecycle_failure(error, name) from error
+    def _emit_rows(self, name: str, *arguments: Any) -> None:
+        """Hand on what a call of the life cycle gives. Such rows have no event time of their own."""
+        with self._reported(name):
+            rows = list(call(self.function, name, *arguments) or ())
+        if not self.spec.event_time:
+            self.output.collect(Batch(rows))
+            return
+        timeless = cast(list[int], [None] * len(rows))
+        self.output.collect(Batch(rows, timeless, [self.watermark] * len(rows)))
 
-    def lifecycle_failure(self, error: Exception, name: str) -> Exception:
-        if isinstance(error, HoldfastError):
-            return error
-        return FunctionError(f"{self.where}: {name}() raised {type(error).__name__}: {error}")
+    def _call(self, name: str, *arguments: Any) -> Any:
+        with self._reported(name):
+            return call(self.function, name, *arguments)
+
+    @contextmanager
+    def _reported(self, name: str) -> Iterator[None]:
+        """Around every call of the life cycle: an error says where it was raised."""
+        self.leave_row()
+        try:
+            yield
+        except HoldfastError:
+            raise
+        except Exception as error:
+            raise FunctionError(f"{self.where}: {name}() raised {type(error).__name__}: {error}") from error
+
+    def leave_row(self) -> None:
+        """No row is at hand for what is called next."""
 
     def function_fields(self) -> dict[str, Any]:
-        return dict(getattr(self.function, "__dict__", {}))
+        """The fields of the function, and of those that it wraps: each may have one that stays behind."""
+        fields: dict[str, Any] = {}
+        for path, function in self._functions():
+            fields |= {path + name: value for name, value in getattr(function, "__dict__", {}).items()}
+            if isinstance(function, WrappingFunction):
+                fields.pop(f"{path}wrapped_function", None)
+        return fields
 
     def adopt_function_fields(self, fields: dict[str, Any]) -> None:
-        if fields:
-            self.function.__dict__.update(fields)
+        for path, function in self._functions():
+            own = [name for name in fields if name.rpartition(".")[0] == path[:-1]]
+            if own:
+                function.__dict__.update({name.removeprefix(path): fields[name] for name in own})
+
+    def _functions(self) -> Iterator[tuple[str, Any]]:
+        """The function and what it wraps, each with the path under which its fields are known."""
+        path, function = "", self.function
+        yield path, function
+        while isinstance(function, WrappingFunction):
+            path, function = f"{path}wrapped_function.", function.wrapped_function
+            yield path, function

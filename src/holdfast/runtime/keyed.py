@@ -27,6 +27,10 @@ class KeyedOperator(FunctionOperator):
         self._trivial_identity, self._identity = codec.trivial_identity, codec.identity
         super().bind_state()
 
+    def leave_row(self) -> None:
+        # The key of the last row would be taken for the current one.
+        self.key_context.clear()
+
     def keys_of(self, batch: Batch) -> tuple[list[Any], list[Hashable]]:
         """The rows' keys, and what caches know them by."""
         keys = batch.keys
@@ -165,7 +169,9 @@ class KeyedProcessOperator(KeyedOperator):
 
     def timers(self, domain: TimeDomain) -> TimerQueue:
         """The timers that the function sets."""
-        return self.keyed_state.timers("user", domain)
+        timers = self.environment.state.timers
+        assert timers is not None, "a keyed operator has timers"
+        return timers.queue("user", domain)
 
     def process(self, batch: Batch, input_index: int) -> None:
         function = method_of(self.function, "process_element")

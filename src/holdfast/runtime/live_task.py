@@ -16,8 +16,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from holdfast.errors import StoreVersionError
 from holdfast.runtime.chain import Chain
+from holdfast.runtime.context import StateSnapshotContext
 from holdfast.runtime.environment import OperatorEnvironment, wall_clock
 from holdfast.runtime.epoch import EpochSpec, RestoredJob
 from holdfast.runtime.fields import PackedFields, pack_fields, unpack_fields
@@ -26,6 +29,7 @@ from holdfast.runtime.local_files import attempt_directory
 from holdfast.runtime.operator import Operator
 from holdfast.runtime.operator_store import OperatorStore
 from holdfast.runtime.plan import JobPlan
+from holdfast.runtime.state_context import OperatorStateContext
 from holdfast.state.handles import CheckpointRequest, SubtaskSnapshot
 from holdfast.state.snapshot_io import SnapshotWriter
 from holdfast.state.store import Stamp
@@ -93,8 +97,9 @@ class LiveTask:
         """State of an older epoch is of no use, but what keys look like in the store does not change."""
         for operator_id, store in self._stores.items():
             known = older._stores.get(operator_id)
-            if known is not None and known.keyed_state is not None and store.keyed_state is not None:
-                store.keyed_state.adopt_keys(known.keyed_state)
+            mine, theirs = store.state.keyed_state, known.state.keyed_state if known is not None else None
+            if mine is not None and theirs is not None:
+                mine.adopt_keys(theirs)
 
     def _resume(self, base: Stamp) -> None:
         self.restored_bytes = 0
@@ -115,30 +120,27 @@ class LiveTask:
                 store = OperatorStore(self._plan, self._attempt, operator.spec, chain.subtask)
                 self._stores[operator.spec.operator_id] = store
                 packed = None if memory is None else memory["operator_state"][operator.spec.operator_id]
-                store.open(base, restored, spec.reader, packed)
-                self.restored_bytes += store.restored_bytes
-                operator.setup(self._environment(operator, chain.subtask, store, restored))
+                state = store.open(base, restored, spec.reader, packed)
+                operator.setup(self._environment(operator, chain.subtask, state))
             chain.connect()
             chain.bind_state()
         if memory is None:
             for chain in self.chains:
+                if restored is not None:
+                    chain.continue_from(restored)
                 chain.open()
         else:
             self._adopt(memory)
+        self.restored_bytes = sum(store.restored_bytes for store in self._stores.values())
 
-    def _environment(
-        self, operator: Operator, subtask: int, store: OperatorStore, restored: RestoredJob | None
-    ) -> OperatorEnvironment:
+    def _environment(self, operator: Operator, subtask: int, state: OperatorStateContext) -> OperatorEnvironment:
         return OperatorEnvironment(
             spec=operator.spec,
             job_id=self._plan.job_id,
             job_name=self._plan.job_name,
             subtask=subtask,
             attempt=self._attempt,
-            operator_state=store.operator_state,
-            keyed_state=store.keyed_state,
-            restored_checkpoint_id=restored.checkpoint_id if restored is not None else None,
-            has_restored_state=store.restored,
+            state=state,
             clock=self._clock,
             parameters=self._plan.parameters,
         )
@@ -211,12 +213,17 @@ class LiveTask:
     # -- the end of an epoch
 
     def snapshot(self, request: CheckpointRequest, writer: SnapshotWriter, nonce: str) -> list[SubtaskSnapshot]:
-        """Write the state of every operator, tail to head."""
-        return [
-            self._stores[operator.spec.operator_id].snapshot(request, writer, nonce)
-            for chain in self.chains
-            for operator in reversed(chain.operators)
-        ]
+        """Write the state of every operator, tail to head: each function first, then its backends."""
+        snapshots: list[SubtaskSnapshot] = []
+        for chain in self.chains:
+            for operator in reversed(chain.operators):
+                store = self._stores[operator.spec.operator_id]
+                with store.raw_outputs() as raw:
+                    operator.snapshot_state(StateSnapshotContext(request.checkpoint_id, request.timestamp, raw))
+                written = store.snapshot(request, writer, nonce, raw)
+                progress = {"watermark": operator.watermark, "finished": chain.finished}
+                snapshots.append(msgspec.structs.replace(written, **progress))
+        return snapshots
 
     def commit(self, spec: EpochSpec, nonce: str) -> None:
         stamp = Stamp(spec.epoch, nonce)

@@ -2,14 +2,15 @@
 
 An operator lives for an attempt. Calls come from its chain, always from one thread:
 
-    open -> per epoch: process / process_watermark / fire_processing_timers ... -> [checkpoint: prepare_snapshot ->
-    snapshot] -> end_epoch
-         -> finish (end of input only) -> close
+    initialize_state -> open
+    per epoch: process / process_watermark / fire_processing_timers ... -> [end of input: finish]
+        -> [checkpoint: prepare_snapshot] -> end_epoch -> [checkpoint: snapshot_state]
+    close
 """
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import cloudpickle
 
@@ -18,6 +19,9 @@ from holdfast.runtime.batch import Batch
 from holdfast.runtime.environment import OperatorEnvironment
 from holdfast.runtime.epoch import SinkHandle
 from holdfast.runtime.plan import OperatorSpec
+
+if TYPE_CHECKING:
+    from holdfast.runtime.context import StateSnapshotContext
 
 MIN_WATERMARK = -(1 << 63)
 MAX_WATERMARK = (1 << 63) - 1
@@ -80,10 +84,10 @@ class Operator:
         """State is there: take handles to what is needed. Called whenever a process takes the operator up."""
 
     def initialize_state(self) -> None:
-        """Called once per attempt, for all operators of the chain before any ``open``."""
+        """Called once per attempt, right before ``open``, tail to head along the chain."""
 
     def open(self) -> None:
-        """Called once per attempt, after state was initialised for the whole chain."""
+        """Called once per attempt, before anything reaches the operator."""
 
     def process(self, batch: Batch, input_index: int) -> None:
         raise NotImplementedError
@@ -103,7 +107,7 @@ class Operator:
     def prepare_snapshot(self, checkpoint_id: int) -> None:
         """The barrier comes next; rows may still be emitted."""
 
-    def snapshot_state(self, checkpoint_id: int, timestamp: int) -> None:
+    def snapshot_state(self, context: StateSnapshotContext) -> None:
         """The barrier was sent: write what is held in fields to state."""
 
     def notify_complete(self, checkpoint_id: int) -> None: ...
@@ -131,7 +135,7 @@ class Operator:
 
     @property
     def where(self) -> str:
-        return self.spec.describe(self.environment.subtask)
+        return self.environment.where
 
     def failure(self, error: Exception, row: Any, key: Any = None) -> HoldfastError:
         """The error to raise when the user's function raised on ``row``. An error of ours is raised here, as it is."""

@@ -4,21 +4,32 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Sequence
+from contextlib import ExitStack
 
 from holdfast.errors import StoreVersionError
 from holdfast.failpoints import failpoint
 from holdfast.runtime.epoch import RestoredJob
 from holdfast.runtime.local_files import attempt_directory
 from holdfast.runtime.plan import JobPlan, OperatorSpec
-from holdfast.state.handles import CheckpointRequest, KeyedSnapshot, ListStateSnapshot, OperatorRecord, SubtaskSnapshot
+from holdfast.runtime.restored_state import keyed_share, open_raw_state, restored_lists
+from holdfast.runtime.state_context import OperatorStateContext
+from holdfast.runtime.timer_service import TimerManager
+from holdfast.state.handles import (
+    CheckpointRequest,
+    FileHandle,
+    OperatorRecord,
+    RawKeyedSnapshot,
+    SubtaskSnapshot,
+)
 from holdfast.state.keyed_backend import KeyedScope, KeyedStateBackend
 from holdfast.state.keygroups import KeyGroupRange
 from holdfast.state.keys import KeyCodec
-from holdfast.state.operator_state import DefaultOperatorStateBackend, decode_operator_state, encode_operator_state
-from holdfast.state.redistribution import assign_keyed, redistribute
+from holdfast.state.operator_state import DefaultOperatorStateBackend, RegisteredStates
+from holdfast.state.operator_state_file import CURRENT_VERSION, encode_operator_state
+from holdfast.state.raw_state import RawStateOutputs
 from holdfast.state.restore import restore_into
-from holdfast.state.snapshot_io import SnapshotReader, SnapshotWriter
+from holdfast.state.snapshot_files import InlineSnapshotReader
+from holdfast.state.snapshot_io import CountingReader, SnapshotReader, SnapshotWriter
 from holdfast.state.snapshots import async_write, sync_prepare
 from holdfast.state.store import LocalStore, Stamp
 
@@ -33,34 +44,43 @@ class OperatorStore:
         self._key_groups = KeyGroupRange.of(subtask, spec.max_parallelism, spec.parallelism)
         self._directory = attempt_directory(plan, attempt) / f"{spec.operator_id}-{subtask}"
         self._store: LocalStore | None = None
-        self.keyed_state: KeyedStateBackend | None = None
-        self.operator_state: DefaultOperatorStateBackend
-        self.restored = False
-        self.restored_bytes = 0
+        self._state: OperatorStateContext | None = None
+        self._reader = CountingReader(InlineSnapshotReader())
 
     def open(
         self, base: Stamp, restored: RestoredJob | None, reader: SnapshotReader | None, packed: bytes | None
-    ) -> None:
-        """Continue at ``base``: with ``packed`` operator state from the epoch before, else from what was restored,
-        else empty.
+    ) -> OperatorStateContext:
+        """Continue at ``base``: with ``packed`` operator state from the epoch before, else from the handles that were
+        assigned to this subtask, else empty. After an error nothing is open.
         """
         record = restored.record(self._spec.operator_id) if restored is not None else None
-        self.restored = record is not None
-        where = self._spec.describe(self._subtask)
-        states = decode_operator_state(packed) if packed is not None else self._restored_lists(record, reader)
-        self.operator_state = DefaultOperatorStateBackend(where, states)
-        if self._spec.keyed:
-            self._open_keyed(base, record, reader, fresh=packed is None)
+        self._reader = CountingReader(reader or InlineSnapshotReader())
+        with ExitStack() as on_failure:
+            on_failure.callback(self.close)
+            state = self._state = OperatorStateContext(
+                self._open_operator_state(record, packed),
+                restored_checkpoint_id=restored.checkpoint_id if restored is not None else None,
+                has_restored_state=record is not None,
+            )
+            open_raw_state(state, self._spec, self._subtask, record, self._reader)
+            if self._spec.keyed:
+                state.keyed_state = self._open_keyed(base, record, fresh=packed is None)
+                state.timers = TimerManager(state.keyed_state)
+            on_failure.pop_all()
+        return state
 
-    def _open_keyed(
-        self, base: Stamp, record: OperatorRecord | None, reader: SnapshotReader | None, fresh: bool
-    ) -> None:
+    def _open_operator_state(self, record: OperatorRecord | None, packed: bytes | None) -> DefaultOperatorStateBackend:
+        if packed is not None:
+            states = DefaultOperatorStateBackend.unpack(packed)
+        else:
+            states = RegisteredStates.of(restored_lists(self._spec, self._subtask, record, self._reader))
+        place = self._subtask, self._spec.parallelism
+        return DefaultOperatorStateBackend(self._spec.describe(self._subtask), states, *place)
+
+    def _open_keyed(self, base: Stamp, record: OperatorRecord | None, fresh: bool) -> KeyedStateBackend:
         self._directory.mkdir(parents=True, exist_ok=True)
         store = self._store = self._plan.backend.open(self._directory)
         codec = KeyCodec.for_type(self._spec.key_type)
-        snapshots: list[KeyedSnapshot] = []
-        if record is not None:
-            snapshots = assign_keyed([s.keyed for s in record.subtasks if s.keyed is not None], self._key_groups)
         if store.stamp() is None or (fresh and store.stamp() != base):
             if not fresh:
                 raise StoreVersionError(
@@ -68,79 +88,88 @@ class OperatorStore:
                     "host. The job goes back to its last checkpoint."
                 )
             failpoint("task.restoring", epoch=base.epoch, subtask=self._subtask)
-            self.restored_bytes = self._load(store, snapshots, reader, base)
+            restore_into(store, keyed_share(self._spec, self._subtask, record), self._reader, base)
         store.begin(base)
         backend = self._plan.backend
         scope = KeyedScope(self._spec.name, codec, self._key_groups, self._spec.max_parallelism)
-        self.keyed_state = KeyedStateBackend(store, scope, backend.name, backend.cache_limit)
+        return KeyedStateBackend(store, scope, backend.name, backend.cache_limit)
 
-    def _load(
-        self, store: LocalStore, snapshots: list[KeyedSnapshot], reader: SnapshotReader | None, base: Stamp
-    ) -> int:
-        if not snapshots or reader is None:
-            store.load([], base)
-            return 0
-        return restore_into(store, snapshots, self._key_groups, reader, base)
+    @property
+    def state(self) -> OperatorStateContext:
+        assert self._state is not None, "the store is open"
+        return self._state
 
-    def _restored_lists(
-        self, record: OperatorRecord | None, reader: SnapshotReader | None
-    ) -> Sequence[ListStateSnapshot]:
-        if record is None or reader is None:
-            return ()
-        written = [
-            decode_operator_state(reader.read(s.operator_state)) if s.operator_state is not None else ()
-            for s in record.subtasks
-        ]
-        return redistribute(written, self._spec.parallelism)[self._subtask]
+    @property
+    def restored_bytes(self) -> int:
+        """What was read to rebuild the state, since the store was opened."""
+        return self._reader.bytes_read
 
     def begin(self, base: Stamp) -> None:
         """The next epoch, in a process that still has the live objects."""
-        self.restored_bytes = 0
-        if self.keyed_state is not None and not self.keyed_state.resume(base):
+        if self.state.keyed_state is not None and not self.state.keyed_state.resume(base):
             raise StoreVersionError(
                 f"{self._spec.describe(self._subtask)}: the live state of this process is not that of epoch "
                 f"{base.epoch}."
             )
 
     def pack_operator_state(self) -> bytes:
-        return encode_operator_state(self.operator_state.snapshot())
+        return self.state.operator_state.pack()
 
-    def snapshot(self, request: CheckpointRequest, writer: SnapshotWriter, nonce: str) -> SubtaskSnapshot:
+    def raw_outputs(self) -> RawStateOutputs:
+        """Where the operator writes its raw state for the checkpoint that is being taken."""
+        key_groups = self._key_groups if self._spec.keyed else None
+        return RawStateOutputs(self._spec.describe(self._subtask), key_groups)
+
+    def snapshot(
+        self, request: CheckpointRequest, writer: SnapshotWriter, nonce: str, raw: RawStateOutputs
+    ) -> SubtaskSnapshot:
         """Write what the checkpoint asks for. Called inside the epoch's transaction, before its commit."""
         started = time.monotonic()
         name = f"{self._spec.operator_id}-{self._subtask}-{nonce}"
         keyed = None
-        if self.keyed_state is not None:
-            prepared = sync_prepare(self.keyed_state, request, self._spec.operator_id, self._subtask)
+        if self.state.keyed_state is not None:
+            prepared = sync_prepare(self.state.keyed_state, request, self._spec.operator_id, self._subtask)
             keyed = async_write(prepared, writer, name)
         failpoint("task.uploading", epoch=request.epoch, subtask=self._subtask, operator=self._spec.name)
-        lists = self.operator_state.snapshot()
-        handle = writer.write(f"{name}-operator", encode_operator_state(lists)) if lists else None
-        written = sum(f.handle.size for f in keyed.files) if keyed is not None else 0
-        written += handle.size if handle is not None else 0
+        lists = self.state.operator_state.snapshot()
+        operator_state = writer.write(f"{name}-operator", encode_operator_state(lists)) if lists else None
+        raw_keyed = _written(writer, f"{name}-raw-keyed", raw.encoded_keyed())
+        raw_operator = _written(writer, f"{name}-raw-operator", raw.encoded_operator())
+        files = [file.handle for file in keyed.files] if keyed is not None else []
+        files += [handle for handle in (operator_state, raw_keyed, raw_operator) if handle is not None]
+        own = self._key_groups
         return SubtaskSnapshot(
             self._spec.operator_id,
             self._subtask,
             keyed,
-            handle,
+            operator_state,
+            CURRENT_VERSION,
+            None if raw_keyed is None else RawKeyedSnapshot(own.start, own.end, raw_keyed),
+            raw_operator,
             sync_millis=round((time.monotonic() - started) * 1000),
-            bytes_written=written,
+            bytes_written=sum(handle.size for handle in files),
         )
 
     def commit(self, stamp: Stamp, durable_epoch: int) -> None:
         """Change marks of epochs up to ``durable_epoch`` are in a completed checkpoint."""
-        if self.keyed_state is not None and self._store is not None:
+        if self.state.keyed_state is not None and self._store is not None:
             self._store.forget_changes(durable_epoch)
-            self.keyed_state.commit(stamp)
+            self.state.keyed_state.commit(stamp)
 
     def rollback(self) -> None:
         if self._store is not None:
             self._store.rollback()
 
     def close(self) -> None:
+        if self._state is not None:
+            self._state.close_raw_inputs()
         if self._store is not None:
             self._store.close()
             self._store = None
 
     def remove(self) -> None:
         shutil.rmtree(self._directory, ignore_errors=True)
+
+
+def _written(writer: SnapshotWriter, name: str, data: bytes | None) -> FileHandle | None:
+    return None if data is None else writer.write(name, data)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,8 +13,12 @@ import pyarrow as pa
 
 from holdfast.errors import FunctionError, HoldfastError, NullKeyError
 from holdfast.runtime.batch import Batch
+from holdfast.runtime.contracts import call
 from holdfast.state.keys import KeyCodec
 from holdfast.types.typeinfo import BasicType, BasicTypeInfo, PickledBytesTypeInfo, TypeInformation
+
+if TYPE_CHECKING:
+    from holdfast.runtime.context import RuntimeContext
 
 Targets = npt.NDArray[np.int64]
 
@@ -57,6 +61,12 @@ class Partitioner(ABC):
 class BoundPartitioner(ABC):
     @abstractmethod
     def route(self, batch: Batch, columns: pa.RecordBatch) -> Route: ...
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        """Before the first batch."""
+
+    def close(self) -> None:
+        """The attempt ends in order."""
 
 
 @dataclass(frozen=True)
@@ -122,12 +132,14 @@ class _RoundRobin(BoundPartitioner):
 
 @dataclass(frozen=True)
 class KeyGroupHash(Partitioner):
-    """Rows to the subtask that owns their key's group. The key is columns of the row, or what ``selector`` says."""
+    """Rows to the subtask that owns their key's group. The key is columns of the row, or what ``selector`` says, a
+    function or a KeySelector.
+    """
 
     key_type: TypeInformation
     max_parallelism: int
     columns: tuple[str, ...] = ()
-    selector: Callable[[Any], Any] | None = None
+    selector: Any = None
     name = "HASH"
 
     def bind(self, subtask: int, parallelism: int, where: str) -> BoundPartitioner:
@@ -183,12 +195,28 @@ def _plain_forms(key_type: TypeInformation) -> frozenset[str]:
 
 
 class _BySelector(BoundPartitioner):
-    def __init__(self, selector: Callable[[Any], Any], codec: KeyCodec, targets: _KeyGroupTargets, where: str) -> None:
-        self._selector = selector
+    def __init__(self, selector: Any, codec: KeyCodec, targets: _KeyGroupTargets, where: str) -> None:
+        self._function = selector
+        self._selector: Callable[[Any], Any] = getattr(selector, "get_key", selector)
         self._codec = codec
         self._targets = targets
         self._where = where
         self._plain_forms = _plain_forms(codec.type_info)
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        self._call("set_runtime_context", runtime_context)
+        self._call("open", runtime_context)
+
+    def close(self) -> None:
+        self._call("close")
+
+    def _call(self, name: str, *arguments: Any) -> None:
+        try:
+            call(self._function, name, *arguments)
+        except Exception as error:
+            raise FunctionError(
+                f"{self._where}: {name}() of the key selector raised {type(error).__name__}: {error}"
+            ) from error
 
     def route(self, batch: Batch, columns: pa.RecordBatch) -> Route:
         keys = self._select(batch.values)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +22,9 @@ from holdfast.runtime.envelope import (
 from holdfast.runtime.partitioners import KEY_COLUMN, KEY_COLUMN_TYPES, KeyColumn, KeyGroupHash, KeyReader
 from holdfast.runtime.plan import EdgeSpec, TaskOptions
 from holdfast.types.arrow import row_reader, row_writer, schema_of
+
+if TYPE_CHECKING:
+    from holdfast.runtime.context import RuntimeContext
 
 TIMESTAMP_COLUMN = "__timestamp"
 WATERMARK_COLUMN = "__watermark"
@@ -102,6 +105,13 @@ class Router:
         self._buffered = [0] * targets
         self._number = [0] * targets
         self._key_form = ""
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        """Before the first row, in every process that takes the task up."""
+        self._partitioner.open(runtime_context)
+
+    def close(self) -> None:
+        self._partitioner.close()
 
     def begin_epoch(self, outbox: Outbox) -> None:
         self._outbox = outbox

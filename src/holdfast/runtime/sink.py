@@ -1,15 +1,16 @@
-"""The contract of two-phase-commit sinks."""
+"""The contracts of sinks: with transactions, and as plain functions."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
 from holdfast.runtime.batch import Batch
+from holdfast.runtime.contracts import Function, WrappingFunction
 
 
 class TransactionName(msgspec.Struct, frozen=True, order=True):
@@ -32,13 +33,16 @@ class PublishOn(StrEnum):
     EPOCH = "EPOCH"
 
 
-class TwoPhaseCommitSink(ABC):
+class TwoPhaseCommitSink(Function):
     """Writes rows in transactions, one per (subtask, epoch). Picklable; used in tasks and on the driver.
 
     In a task, each epoch: ``begin`` at the first row, ``write`` per batch, ``pre_commit`` at the epoch's end;
     ``discard`` instead when the task fails in order. On the driver: ``commit`` after the checkpoint that holds the
     handle completed, ``recover_and_commit`` for the handles of a restored checkpoint, ``open_transactions`` and
     ``abort`` for what is in no completed checkpoint.
+
+    In tasks it is a function as others are, with ``open``, ``close`` and, as a ``CheckpointedFunction``, operator
+    state: rows that it holds back from a transaction belong there. The object on the driver is another one.
     """
 
     #: CHECKPOINT unless rows may be seen before their checkpoint (print).
@@ -56,6 +60,9 @@ class TwoPhaseCommitSink(ABC):
 
     @abstractmethod
     def write(self, transaction: Any, batch: Batch) -> None: ...
+
+    def end_input(self, transaction: Callable[[], Any]) -> None:
+        """No more rows will come: write what was held back, to the transaction that ``transaction()`` gives."""
 
     @abstractmethod
     def pre_commit(self, transaction: Any) -> bytes | None:
@@ -86,3 +93,75 @@ class TwoPhaseCommitSink(ABC):
     @abstractmethod
     def name_of(self, handle: bytes) -> TransactionName:
         """The transaction that a handle commits."""
+
+
+class WrappingSink(WrappingFunction, TwoPhaseCommitSink):
+    """A sink around another one, to which it passes all calls on. A subclass changes some of them and calls
+    ``super()`` for the rest.
+    """
+
+    wrapped_function: TwoPhaseCommitSink
+
+    def __init__(self, wrapped_sink: TwoPhaseCommitSink) -> None:
+        super().__init__(wrapped_sink)
+        self.publish_on = wrapped_sink.publish_on
+
+    def bind_type(self, type_info: Any) -> None:
+        self.wrapped_function.bind_type(type_info)
+
+    def bind_parallelism(self, parallelism: int) -> None:
+        self.wrapped_function.bind_parallelism(parallelism)
+
+    def begin(self, name: TransactionName) -> Any:
+        return self.wrapped_function.begin(name)
+
+    def write(self, transaction: Any, batch: Batch) -> None:
+        self.wrapped_function.write(transaction, batch)
+
+    def end_input(self, transaction: Callable[[], Any]) -> None:
+        self.wrapped_function.end_input(transaction)
+
+    def pre_commit(self, transaction: Any) -> bytes | None:
+        return self.wrapped_function.pre_commit(transaction)
+
+    def discard(self, transaction: Any) -> None:
+        self.wrapped_function.discard(transaction)
+
+    def commit(self, handles: Sequence[bytes]) -> None:
+        self.wrapped_function.commit(handles)
+
+    def recover_and_commit(self, handles: Sequence[bytes]) -> None:
+        self.wrapped_function.recover_and_commit(handles)
+
+    def open_transactions(self, job_id: str) -> Iterable[TransactionName]:
+        return self.wrapped_function.open_transactions(job_id)
+
+    def abort(self, name: TransactionName) -> None:
+        self.wrapped_function.abort(name)
+
+    def name_of(self, handle: bytes) -> TransactionName:
+        return self.wrapped_function.name_of(handle)
+
+
+class SinkFunction(Function):
+    """Hands rows to another system one by one. It runs in tasks only and has no transactions: after a restart, rows
+    since the last checkpoint come again.
+    """
+
+    @abstractmethod
+    def invoke(self, value: Any, context: SinkContext) -> None:
+        """One row."""
+
+    def finish(self) -> None:
+        """The input has ended: hand over what was held back."""
+
+
+class SinkContext(Protocol):
+    """Given to ``SinkFunction.invoke``, with the row."""
+
+    def timestamp(self) -> int | None:
+        """The row's event time in milliseconds; None on a stream without timestamps."""
+
+    def current_processing_time(self) -> int: ...
+
+    def current_watermark(self) -> int: ...

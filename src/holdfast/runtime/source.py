@@ -1,17 +1,28 @@
-"""The contract of Holdfast's own sources: functions whose position is operator state.
+"""The contract of sources: functions whose position is operator state.
 
 A source runs in level 0 of every epoch, in Spark tasks. It never decides when an epoch ends: it is asked for at
 most so many rows, and its position after them is part of the same epoch as the rows.
+
+``SourceFunction`` is the contract itself: with ``CheckpointedFunction`` it keeps its splits and offsets in whatever
+operator state it declares. ``Source`` and ``SourceReader`` are a form of it for sources whose positions are one union
+list, and are hosted by ``ReadingFunction``.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from holdfast.errors import NotPicklableError
 from holdfast.runtime.batch import Batch
+from holdfast.runtime.contracts import CheckpointedFunction, CheckpointListener, Function
+from holdfast.state.descriptors import ListStateDescriptor
+from holdfast.types.typeinfo import Types
+
+if TYPE_CHECKING:
+    from holdfast.runtime.context import FunctionInitializationContext, FunctionSnapshotContext
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +43,31 @@ class ReadLimit:
 
     rows: int
     deadline: float  # time.monotonic() of the task's process
+
+
+class SourceFunction(Function):
+    """A source of one subtask that is written as a function: it may have operator state and hear of checkpoints.
+
+    Called in this order: ``initialize_state``, ``open``, then once per epoch ``read``, and ``snapshot_state`` at
+    checkpoints; ``close`` at the end. Fields live for the attempt, as those of every function do.
+    """
+
+    #: The most subtasks that it runs with; None for any number.
+    max_parallelism: int | None = 1
+    #: True once nothing more will ever come. Checked after ``read``.
+    ended: bool = False
+
+    @abstractmethod
+    def read(self, limit: ReadLimit) -> Iterable[Batch | list[Any]]:
+        """Rows of this epoch, in lists, at most ``limit.rows`` of them; they count as read when the iterator is
+        exhausted. Must not wait for data.
+        """
+
+
+class ParallelSourceFunction(SourceFunction):
+    """A source that divides its input between any number of subtasks."""
+
+    max_parallelism = None
 
 
 class SourceReader(ABC):
@@ -57,6 +93,9 @@ class SourceReader(ABC):
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
         """The positions of this checkpoint are durable: upstream may be told. Best effort."""
 
+    def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:
+        """The checkpoint came to nothing. Best effort."""
+
     def close(self) -> None:
         """Called once at the end of the attempt, where it ends in order."""
 
@@ -75,3 +114,73 @@ class Source(ABC):
 
     @abstractmethod
     def create_reader(self, context: ReaderContext) -> SourceReader: ...
+
+
+class WrappingReader(SourceReader):
+    """A reader around another one, to which it passes on what it does not change."""
+
+    def __init__(self, wrapped_reader: SourceReader) -> None:
+        self.wrapped_reader = wrapped_reader
+
+    def read(self, limit: ReadLimit) -> Iterator[Batch]:
+        yield from self.wrapped_reader.read(limit)
+        self.ended = self.wrapped_reader.ended
+
+    def positions(self) -> list[Any]:
+        return self.wrapped_reader.positions()
+
+    def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
+        self.wrapped_reader.notify_checkpoint_complete(checkpoint_id)
+
+    def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:
+        self.wrapped_reader.notify_checkpoint_aborted(checkpoint_id)
+
+    def close(self) -> None:
+        self.wrapped_reader.close()
+
+
+class ReadingFunction(ParallelSourceFunction, CheckpointedFunction, CheckpointListener):
+    """A ``Source`` as a source function: its reader's positions are a union list, so that every subtask sees all of
+    them at a restore and takes its share.
+    """
+
+    def __init__(self, source: Source) -> None:
+        self._source: Source | None = source
+        self._reader: SourceReader | None = None
+
+    def initialize_state(self, context: FunctionInitializationContext) -> None:
+        store = context.get_operator_state_store()
+        self._positions = store.get_union_list_state(ListStateDescriptor("_positions", Types.PICKLED_BYTE_ARRAY()))
+        restored = self._positions.get() if context.has_restored_state() else None
+        runtime = self.get_runtime_context()
+        place = runtime.get_index_of_this_subtask(), runtime.get_number_of_parallel_subtasks()
+        assert self._source is not None
+        self._reader = self._source.create_reader(ReaderContext(*place, restored))
+        # Fields travel between epochs, and a source may hold all of its rows.
+        self._source = None
+
+    def read(self, limit: ReadLimit) -> Iterator[Batch]:
+        reader = self._live_reader()
+        yield from reader.read(limit)
+        self.ended = reader.ended
+
+    def snapshot_state(self, context: FunctionSnapshotContext) -> None:
+        self._positions.update(self._live_reader().positions())
+
+    def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
+        self._live_reader().notify_checkpoint_complete(checkpoint_id)
+
+    def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:
+        self._live_reader().notify_checkpoint_aborted(checkpoint_id)
+
+    def close(self) -> None:
+        self._live_reader().close()
+
+    def _live_reader(self) -> SourceReader:
+        if self._reader is None:
+            raise NotPicklableError(
+                f"{self.get_runtime_context().get_task_name_with_subtasks()}: the reader of this source cannot be "
+                "pickled, so it did not get from one worker process to the next. Leave open files and connections out "
+                "in its __getstate__."
+            )
+        return self._reader

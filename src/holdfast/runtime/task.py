@@ -185,8 +185,6 @@ class TaskRun:
         checkpoint, writer = self.spec.checkpoint, self.spec.writer
         if checkpoint is None or writer is None:
             return [], None
-        for chain in task.chains:
-            chain.snapshot_state(checkpoint.checkpoint_id, checkpoint.timestamp)
         try:
             return task.snapshot(checkpoint, writer, self._nonce), None
         except (StorageError, CheckpointError, OSError) as error:

@@ -8,7 +8,19 @@ from holdfast.errors import StateAccessError
 
 if TYPE_CHECKING:
     from holdfast.runtime.operator import Operator
-    from holdfast.state.timers import TimerQueue
+    from holdfast.state.keyed_backend import KeyedStateBackend
+    from holdfast.state.timers import TimeDomain, TimerQueue
+
+
+class TimerManager:
+    """The timers of an operator, by the name of a service and the domain. They are keyed state."""
+
+    def __init__(self, keyed_state: KeyedStateBackend) -> None:
+        self._keyed_state = keyed_state
+
+    def queue(self, name: str, domain: TimeDomain, namespace_type: Any = None) -> TimerQueue:
+        """Always the same object for one name and domain."""
+        return self._keyed_state.timers(name, domain, namespace_type)
 
 
 class ForbiddenTimerService:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from holdfast.runtime.batch import Batch
+from holdfast.runtime.context import StateSnapshotContext
 from holdfast.runtime.envelope import ChannelStatus
 from holdfast.runtime.operator import MAX_WATERMARK, MIN_WATERMARK, Operator
 from holdfast.state.descriptors import ListStateDescriptor
@@ -58,7 +59,7 @@ class TimestampsAndWatermarksOperator(Operator):
         idleness = self.body.idleness_ms
         return idleness is not None and self.environment.clock() - self._quiet_since >= idleness
 
-    def snapshot_state(self, checkpoint_id: int, timestamp: int) -> None:
+    def snapshot_state(self, context: StateSnapshotContext) -> None:
         self._state.update([self._highest])
 
     def travelling_fields(self) -> dict[str, Any]:

@@ -89,6 +89,8 @@ class Attempt:
     def run(self) -> Outcome:
         coordinator = self._context.checkpoints.coordinator
         coordinator.start_attempt(self._number, self._point.completed if self._point is not None else None)
+        if self._point is not None and self._point.relabelled:
+            coordinator.force_full_next()
         try:
             while not self._ended:
                 self._context.control.check()

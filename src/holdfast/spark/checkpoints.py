@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass
 
 import msgspec
@@ -16,16 +15,16 @@ from holdfast.checkpoint.completed_store import (
 from holdfast.checkpoint.coordinator import CheckpointCoordinator
 from holdfast.checkpoint.job_directory import JobDirectory
 from holdfast.checkpoint.policy import CheckpointPolicy, deletes_checkpoints
-from holdfast.checkpoint.restore_rules import match_operators
+from holdfast.checkpoint.restore_rules import RestoreRules, match_operators
 from holdfast.checkpoint.storage import CheckpointStorage, FileCheckpointStorage, MemoryCheckpointStorage, open_snapshot
 from holdfast.errors import JobLockedError
 from holdfast.runtime.environment import wall_clock
 from holdfast.runtime.epoch import RestoredJob
 from holdfast.spark.job import Job
 from holdfast.state.handles import CheckpointMetadata, OperatorRecord
+from holdfast.state.keys import KEY_HASH
 from holdfast.state.snapshot_io import SnapshotReader
-
-logger = logging.getLogger(__name__)
+from holdfast.types.settings import RecoverySettings
 
 
 @dataclass(frozen=True)
@@ -36,11 +35,20 @@ class RestorePoint:
     reader: SnapshotReader
     completed: CompletedCheckpoint | None
     operators: tuple[OperatorRecord, ...]
-    #: True when no file of it may be referenced by later checkpoints.
+    #: True when no file of it may be referenced by later checkpoints: it is of another job.
     foreign: bool
+
+    @property
+    def relabelled(self) -> bool:
+        """Whether an operator took over what is stored under another id. A delta would then build on the wrong one."""
+        return any(record not in self.metadata.operators for record in self.operators)
 
     def restored_job(self) -> RestoredJob:
         return RestoredJob(self.metadata.checkpoint_id, self.metadata.epoch, self.operators)
+
+
+def restore_rules(recovery: RecoverySettings) -> RestoreRules:
+    return RestoreRules(KEY_HASH, recovery.ignore_unclaimed, recovery.change_max_parallelism)
 
 
 class JobCheckpoints:
@@ -101,15 +109,9 @@ class JobCheckpoints:
     def _matched(self, metadata: CheckpointMetadata) -> tuple[OperatorRecord, ...]:
         """The snapshot's records under this job's operator ids."""
         facts = self._job.facts
-        plan = match_operators(metadata, facts.operators, facts.key_hash, self._job.recovery.ignore_unclaimed)
-        for skipped in plan.skipped:
-            logger.warning(
-                "State of operator '%s' (%s) is left behind: no operator of the program claims it.",
-                skipped.name,
-                skipped.operator_id,
-            )
+        matching = match_operators(metadata, facts.operators, restore_rules(self._job.recovery))
         return tuple(
-            msgspec.structs.replace(record, operator_id=operator_id) for operator_id, record in plan.records.items()
+            msgspec.structs.replace(record, operator_id=operator_id) for operator_id, record in matching.records.items()
         )
 
     def dead_origin(self, point: RestorePoint | None) -> list[str]:

@@ -136,6 +136,7 @@ class AggregatingStateDescriptor(_OneTypeDescriptor):
                 f"Aggregating state '{name}' was given {agg_function!r}, which has no {', '.join(missing)}. "
                 f"Give an AggregateFunction with {', '.join(_AGGREGATE_STEPS)}."
             )
+        _check_stateless(f"Aggregating state '{name}'", agg_function)
         self.agg_function = agg_function
 
     def get_agg_function(self) -> Any:
@@ -151,5 +152,15 @@ def _reduce_of(name: str, function: Any) -> Callable[[Any, Any], Any]:
         raise ProgramError(
             f"Reducing state '{name}' was given {function!r}; expected a ReduceFunction or a function of two values."
         )
+    _check_stateless(f"Reducing state '{name}'", function)
     found: Callable[[Any, Any], Any] = reduce
     return found
+
+
+def _check_stateless(state: str, function: Any) -> None:
+    """A descriptor's function has no operator around it that would call the life cycle."""
+    if any(callable(getattr(function, hook, None)) for hook in ("initialize_state", "restore_state")):
+        raise ProgramError(
+            f"{state} was given {function!r}, which has operator state of its own. It would never be restored: keep it "
+            "in the function that uses the state."
+        )

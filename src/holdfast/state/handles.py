@@ -44,6 +44,7 @@ class KeyedFile(msgspec.Struct, frozen=True):
     last_key_group: int
     entries: int
     checkpoint_id: int  # the checkpoint that wrote it
+    index_bytes: int = 0  # its last bytes, which say where everything is; 0 where that was not recorded
 
 
 class StateMeta(msgspec.Struct, frozen=True):
@@ -76,16 +77,41 @@ class ListStateSnapshot(msgspec.Struct, frozen=True):
     elements: tuple[bytes, ...]
 
 
+class ListStateIndex(msgspec.Struct, frozen=True):
+    """A ListStateSnapshot whose elements are still in their files: (number of the file, number of the part)."""
+
+    name: str
+    mode: DistributionMode
+    serializers: dict[str, Any]
+    elements: tuple[tuple[int, int], ...]
+
+
+class RawKeyedSnapshot(msgspec.Struct, frozen=True):
+    """Bytes that an operator wrote for the key groups of its subtask (see state/raw_state.py)."""
+
+    first_key_group: int
+    last_key_group: int
+    handle: FileHandle
+
+
 class SubtaskSnapshot(msgspec.Struct, frozen=True):
     """All that one (operator, subtask) acknowledges for a checkpoint."""
 
     operator_id: str
     subtask: int
     keyed: KeyedSnapshot | None = None
-    #: encoded tuple[ListStateSnapshot, ...]; inline when small, a file otherwise
+    #: the managed lists and maps, in the format of ``operator_state_version`` (see state/operator_state_file.py)
     operator_state: FileHandle | None = None
+    operator_state_version: int = 1
+    #: what an operator wrote itself, per key group and in partitions
+    raw_keyed: RawKeyedSnapshot | None = None
+    raw_operator: FileHandle | None = None
     #: sink transactions that are pre-committed and not yet committed, as the sink encoded them
     transactions: tuple[bytes, ...] = ()
+    #: the event time that it had come to; None where that was not recorded
+    watermark: int | None = None
+    #: its input had ended
+    finished: bool = False
     #: timings and sizes for the statistics
     sync_millis: int = 0
     async_millis: int = 0

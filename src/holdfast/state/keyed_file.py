@@ -20,7 +20,7 @@ import pyarrow as pa
 import xxhash
 
 from holdfast.errors import CorruptFileError
-from holdfast.state.handles import FileHandle
+from holdfast.state.handles import KeyedFile
 from holdfast.state.keygroups import KeyGroupRange
 from holdfast.state.layout import read_group
 from holdfast.state.snapshot_io import SnapshotReader
@@ -31,9 +31,9 @@ KeyRange = tuple[bytes, bytes]
 BLOCK_BYTES = 64 << 10
 #: A file is closed when it has this many bytes.
 PART_BYTES = 64 << 20
-#: Files up to this size are read at once.
+#: Files up to this size are read at once when all of them is wanted.
 _WHOLE_FILE_BYTES = 256 << 10
-#: Of larger files the last bytes are read first; the footer is longer only where a file has thousands of blocks.
+#: Where the length of the footer is not known, so many bytes of the file's end are read first.
 _TAIL_BYTES = 64 << 10
 #: Neighbouring blocks are read together, up to this many bytes.
 _READ_BYTES = 4 << 20
@@ -72,6 +72,8 @@ class EncodedPart(msgspec.Struct, frozen=True):
     first_key_group: int
     last_key_group: int
     entries: int
+    #: Its last bytes that say where everything is.
+    index_bytes: int = 0
 
 
 def encode_parts(
@@ -120,7 +122,8 @@ class _Writer:
         spans_all = bool(self._ranges) or not self._index
         first = self._key_groups.start if spans_all else self._index[0].first_group
         last = self._key_groups.end if spans_all else self._index[-1].last_group
-        return EncodedPart(b"".join((*self._pieces, footer, trailer)), first, last, self._entries)
+        data = b"".join((*self._pieces, footer, trailer))
+        return EncodedPart(data, first, last, self._entries, len(footer) + len(trailer))
 
 
 def _blocks(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
@@ -141,30 +144,42 @@ def _blocks(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
 
 
 class KeyedFileReader:
-    """Reads one file, only the blocks that are asked for. ``bytes_read`` counts what came from the storage."""
+    """Reads one file, only the blocks of ``key_groups``, and of these no byte twice."""
 
-    def __init__(self, handle: FileHandle, reader: SnapshotReader) -> None:
-        self._handle = handle
+    def __init__(self, file: KeyedFile, reader: SnapshotReader, key_groups: KeyGroupRange) -> None:
+        self._handle = file.handle
         self._reader = reader
+        self._key_groups = key_groups
+        self._index_bytes = file.index_bytes
         self._whole: bytes | None = None
-        self.bytes_read = 0
+        if reads_at_once(file, key_groups):
+            self._whole = reader.read(file.handle)
+            if len(self._whole) != file.handle.size:
+                raise self._corrupt(f"it has {len(self._whole)} bytes, expected {file.handle.size}")
         footer = self._read_footer()
         self.ranges: list[KeyRange] = footer.ranges
-        self.entry_count = footer.entries
         self._index = footer.blocks
 
-    def batches(self, key_groups: KeyGroupRange) -> Iterator[list[Entry]]:
-        """The entries of these key groups, in key order."""
-        start, end = key_groups.start, key_groups.end
-        wanted = [one for one in self._index if one.first_group <= end and start <= one.last_group]
-        for run in _runs(wanted):
+    def batches(self) -> Iterator[list[Entry]]:
+        """The entries of the key groups, in key order."""
+        start, end = self._key_groups.start, self._key_groups.end
+        for run in self._runs_of(self._key_groups):
             origin = run[0].offset
-            data = self._read(origin, run[-1].offset + run[-1].length - origin)
+            data = self._read(origin, _length(run))
             for block in run:
                 entries = self._decode(block, data[block.offset - origin : block.offset - origin + block.length])
                 if block.first_group < start or block.last_group > end:
-                    entries = [entry for entry in entries if read_group(entry[0]) in key_groups]
+                    entries = [entry for entry in entries if read_group(entry[0]) in self._key_groups]
                 yield entries
+
+    def bytes_of(self, key_groups: KeyGroupRange) -> int:
+        """How many bytes a reader of these key groups reads by ranges, its index included."""
+        return self._index_bytes + sum(map(_length, self._runs_of(key_groups)))
+
+    def _runs_of(self, key_groups: KeyGroupRange) -> Iterator[list[_Block]]:
+        return _runs(
+            [one for one in self._index if one.first_group <= key_groups.end and key_groups.start <= one.last_group]
+        )
 
     def _decode(self, block: _Block, data: bytes) -> list[Entry]:
         if xxhash.xxh3_128_digest(data) != block.digest:
@@ -177,12 +192,7 @@ class KeyedFileReader:
         size = self._handle.size
         if size < _TRAILER.size:
             raise self._corrupt(f"it has {size} bytes, fewer than a file of keyed state has")
-        if self._handle.inline is not None or size <= _WHOLE_FILE_BYTES:
-            self._whole = self._reader.read(self._handle)
-            self.bytes_read += len(self._whole)
-            if len(self._whole) != size:
-                raise self._corrupt(f"it has {len(self._whole)} bytes, expected {size}")
-        tail_start = max(0, size - _TAIL_BYTES)
+        tail_start = max(0, size - (self._index_bytes or _TAIL_BYTES))
         tail = self._read(tail_start, size - tail_start)
         length, digest, magic, version = _TRAILER.unpack(tail[-_TRAILER.size :])
         if magic != _MAGIC or version != _VERSION:
@@ -191,6 +201,7 @@ class KeyedFileReader:
         if start < 0:
             raise self._corrupt(f"its footer of {length} bytes does not fit its {size} bytes")
         footer = tail[start - tail_start : -_TRAILER.size] if start >= tail_start else self._read(start, length)
+        self._index_bytes = len(tail) if start >= tail_start else len(tail) + length
         if xxhash.xxh3_128_digest(footer) != digest:
             raise self._corrupt("its footer does not have its checksum")
         return _footer_decoder.decode(footer)
@@ -198,11 +209,20 @@ class KeyedFileReader:
     def _read(self, offset: int, length: int) -> bytes:
         if self._whole is not None:
             return self._whole[offset : offset + length]
-        self.bytes_read += length
         return self._reader.read_range(self._handle, offset, length)
 
     def _corrupt(self, message: str) -> CorruptFileError:
         return CorruptFileError(self._handle.path or "(stored inline in the checkpoint's metadata)", message)
+
+
+def reads_at_once(file: KeyedFile, key_groups: KeyGroupRange) -> bool:
+    """Whether a reader of these key groups takes the whole file in one read: it wants all of it, and it is small."""
+    wanted = key_groups.start <= file.first_key_group and file.last_key_group <= key_groups.end
+    return wanted and file.handle.size <= _WHOLE_FILE_BYTES
+
+
+def _length(run: Sequence[_Block]) -> int:
+    return run[-1].offset + run[-1].length - run[0].offset
 
 
 def _runs(blocks: list[_Block]) -> Iterator[list[_Block]]:

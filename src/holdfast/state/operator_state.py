@@ -1,20 +1,22 @@
 """Operator state: lists and broadcast maps of one (operator, subtask), on the heap, written whole at every checkpoint.
 
-What was restored is decoded when a state is asked for under its name. A restored state that nobody asks for is kept as
-it came and written again, so that a program that leaves a state out for a while does not lose it.
+A restore registers what was stored under its name. It is decoded when the state is asked for. What nobody asks for is
+kept as it came and written again, so that a program that leaves a state out for a while does not lose it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 
-from holdfast.errors import RestoreError, StateDescriptorError, StateMigrationError
+from holdfast.errors import StateDescriptorError, StateMigrationError
 from holdfast.state.broadcast_state import BroadcastState
 from holdfast.state.descriptors import ListStateDescriptor, MapStateDescriptor, StateDescriptor
 from holdfast.state.handles import DistributionMode, ListStateSnapshot
+from holdfast.state.redistribution import redistribute
 from holdfast.state.serializers import Compatibility, Serializer, compatibility, migration, serializer_from_snapshot
 
 
@@ -53,22 +55,64 @@ class OperatorListState:
         return tuple(self._elements)
 
 
-class DefaultOperatorStateBackend:
-    """The operator states of one (operator, subtask).
+@dataclass
+class RegisteredState:
+    """One name: what was restored under it, until a function asks for it; its descriptor and live state from then on.
 
-    ``restored`` is what redistribution assigned to this subtask; a name may come more than once when its elements were
-    written with different types. Lists and broadcast maps have separate names, as in Flink.
+    A name has several restored snapshots when its elements were written with different types.
     """
 
-    def __init__(self, operator_name: str, restored: Sequence[ListStateSnapshot] = ()) -> None:
-        self._operator_name = operator_name
-        self._lists: dict[str, tuple[DistributionMode, StateDescriptor, OperatorListState]] = {}
-        self._maps: dict[str, tuple[StateDescriptor, BroadcastState]] = {}
-        self._restored_lists: dict[str, list[ListStateSnapshot]] = {}
-        self._restored_maps: dict[str, list[ListStateSnapshot]] = {}
+    mode: DistributionMode
+    restored: list[ListStateSnapshot] = field(default_factory=list)
+    #: A function of this attempt asked for it, perhaps in another process: what it holds is the function's business.
+    claimed: bool = False
+    descriptor: StateDescriptor | None = None
+    state: OperatorListState | BroadcastState | None = None
+
+    def content(self, name: str) -> list[ListStateSnapshot]:
+        """What it holds now."""
+        if self.state is None or self.descriptor is None:
+            return self.restored
+        types = {role: serializer.snapshot() for role, serializer in self.descriptor.serializers().items()}
+        return [ListStateSnapshot(name, self.mode, types, self.state.encoded())]
+
+
+@dataclass
+class RegisteredStates:
+    """The states of a backend by name: what a restore fills, functions claim and a snapshot writes. Lists and broadcast
+    maps have separate names, as in Flink.
+    """
+
+    lists: dict[str, RegisteredState] = field(default_factory=dict)
+    maps: dict[str, RegisteredState] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, restored: Iterable[ListStateSnapshot]) -> RegisteredStates:
+        states = cls()
         for snapshot in restored:
-            kept = self._restored_maps if snapshot.mode == DistributionMode.BROADCAST else self._restored_lists
-            kept.setdefault(snapshot.name, []).append(snapshot)
+            states.add(snapshot)
+        return states
+
+    def add(self, snapshot: ListStateSnapshot, claimed: bool = False) -> None:
+        names = self.maps if snapshot.mode is DistributionMode.BROADCAST else self.lists
+        entry = names.setdefault(snapshot.name, RegisteredState(snapshot.mode))
+        entry.restored.append(snapshot)
+        entry.claimed |= claimed
+
+    def items(self) -> list[tuple[str, RegisteredState]]:
+        return [*self.lists.items(), *self.maps.items()]
+
+
+class DefaultOperatorStateBackend:
+    """The operator states of one (operator, subtask). ``where`` is how errors name it."""
+
+    def __init__(
+        self, where: str, states: RegisteredStates | None = None, subtask: int = 0, parallelism: int = 1
+    ) -> None:
+        self._where = where
+        self._states = states or RegisteredStates()
+        self._subtask = subtask
+        self._parallelism = parallelism
 
     def get_list_state(self, descriptor: ListStateDescriptor) -> OperatorListState:
         """A list whose elements are split over the subtasks when the parallelism changes."""
@@ -82,87 +126,103 @@ class DefaultOperatorStateBackend:
         """A map that is the same on every subtask, as long as all put the same into it."""
         self._check_kind(descriptor, MapStateDescriptor)
         name = descriptor.get_name()
-        if name in self._maps:
-            registered, state = self._maps[name]
-            self._check_same(registered, descriptor)
-            return state
-        serializers = descriptor.serializers()
-        key, value = serializers["map_key"], serializers["value"]
-        elements: list[bytes] = []
-        for snapshot in self._restored_maps.get(name, ()):
-            keys = self._migrated(name, snapshot.serializers["map_key"], key, snapshot.elements[0::2])
-            values = self._migrated(name, snapshot.serializers["value"], value, snapshot.elements[1::2])
-            elements.extend(part for pair in zip(keys, values, strict=True) for part in pair)
-        state = BroadcastState(key, value, elements)
-        self._restored_maps.pop(name, None)
-        self._maps[name] = descriptor, state
-        return state
+        entry = self._states.maps.setdefault(name, RegisteredState(DistributionMode.BROADCAST))
+        if entry.state is None:
+            serializers = descriptor.serializers()
+            key, value = serializers["map_key"], serializers["value"]
+            elements: list[bytes] = []
+            for snapshot in entry.restored:
+                keys = self._migrated(name, snapshot.serializers["map_key"], key, snapshot.elements[0::2])
+                values = self._migrated(name, snapshot.serializers["value"], value, snapshot.elements[1::2])
+                elements.extend(part for pair in zip(keys, values, strict=True) for part in pair)
+            self._claim(entry, descriptor, BroadcastState(key, value, elements))
+        self._check_same(entry.descriptor, descriptor)
+        assert isinstance(entry.state, BroadcastState)
+        return entry.state
 
     def get_registered_state_names(self) -> set[str]:
         """The names of the lists, those included that were restored and not yet asked for."""
-        return {*self._lists, *self._restored_lists}
+        return set(self._states.lists)
 
     def get_registered_broadcast_state_names(self) -> set[str]:
-        return {*self._maps, *self._restored_maps}
+        return set(self._states.maps)
 
     def snapshot(self) -> tuple[ListStateSnapshot, ...]:
         """All states as they are now, in the order of their names."""
-        result = [snapshot for kept in self._restored_lists.values() for snapshot in kept]
-        result += [snapshot for kept in self._restored_maps.values() for snapshot in kept]
-        for name, (mode, descriptor, listed) in self._lists.items():
-            result.append(ListStateSnapshot(name, mode, _snapshots(descriptor), listed.encoded()))
-        for name, (descriptor, mapped) in self._maps.items():
-            result.append(ListStateSnapshot(name, DistributionMode.BROADCAST, _snapshots(descriptor), mapped.encoded()))
-        return tuple(sorted(result, key=lambda snapshot: (snapshot.name, snapshot.mode)))
+        written = [snapshot for name, entry in self._states.items() for snapshot in self._to_write(name, entry)]
+        return tuple(sorted(written, key=lambda snapshot: (snapshot.name, snapshot.mode)))
+
+    def pack(self) -> bytes:
+        """All of it, for another process that goes on with this attempt."""
+        return _packed.encode([(entry.claimed, entry.content(name)) for name, entry in self._states.items()])
+
+    @staticmethod
+    def unpack(packed: bytes) -> RegisteredStates:
+        states = RegisteredStates()
+        for claimed, snapshots in _unpacked.decode(packed):
+            for snapshot in snapshots:
+                states.add(snapshot, claimed)
+        return states
+
+    def _to_write(self, name: str, entry: RegisteredState) -> Sequence[ListStateSnapshot]:
+        content = entry.content(name)
+        if entry.claimed or entry.mode is not DistributionMode.UNION:
+            return content
+        # Every subtask holds the whole list, and nobody looks after it: each writes a share of its own, so that their
+        # union is the list again and not the list as many times as there are subtasks.
+        split = tuple(msgspec.structs.replace(part, mode=DistributionMode.SPLIT_DISTRIBUTE) for part in content)
+        share = redistribute([split], self._parallelism)[self._subtask]
+        return [msgspec.structs.replace(part, mode=DistributionMode.UNION) for part in share]
 
     def _list(self, descriptor: ListStateDescriptor, mode: DistributionMode) -> OperatorListState:
         self._check_kind(descriptor, ListStateDescriptor)
         name = descriptor.get_name()
-        if name in self._lists:
-            registered_mode, registered, state = self._lists[name]
-            self._check_mode(name, registered_mode, mode)
-            self._check_same(registered, descriptor)
-            return state
-        serializer = descriptor.serializers()["value"]
-        elements: list[bytes] = []
-        for snapshot in self._restored_lists.get(name, ()):
-            self._check_mode(name, snapshot.mode, mode)
-            elements += self._migrated(name, snapshot.serializers["value"], serializer, snapshot.elements)
-        state = OperatorListState(serializer, elements)
-        self._restored_lists.pop(name, None)
-        self._lists[name] = mode, descriptor, state
-        return state
+        entry = self._states.lists.setdefault(name, RegisteredState(mode))
+        self._check_mode(name, entry.mode, mode)
+        if entry.state is None:
+            serializer = descriptor.serializers()["value"]
+            elements: list[bytes] = []
+            for snapshot in entry.restored:
+                elements += self._migrated(name, snapshot.serializers["value"], serializer, snapshot.elements)
+            self._claim(entry, descriptor, OperatorListState(serializer, elements))
+        self._check_same(entry.descriptor, descriptor)
+        assert isinstance(entry.state, OperatorListState)
+        return entry.state
+
+    @staticmethod
+    def _claim(entry: RegisteredState, descriptor: StateDescriptor, state: OperatorListState | BroadcastState) -> None:
+        entry.descriptor, entry.state, entry.claimed = descriptor, state, True
+        entry.restored = []
 
     def _migrated(self, name: str, stored: Mapping[str, Any], new: Serializer, data: Sequence[bytes]) -> list[bytes]:
         """The stored elements as the new serializer reads them."""
         old = serializer_from_snapshot(dict(stored))
         if compatibility(dict(stored), new) is Compatibility.INCOMPATIBLE:
             raise StateMigrationError(
-                f"State '{name}' of operator '{self._operator_name}' was stored with type {old.type_info} and is "
-                f"declared with {new.type_info}, which cannot read it. Declare the old type, or use another name."
+                f"{self._where}: operator state '{name}' was stored with type {old.type_info} and is declared with "
+                f"{new.type_info}, which cannot read it. Declare the old type, or use another name."
             )
         return list(map(migration(old, new), data))
 
     def _check_mode(self, name: str, was: DistributionMode, now: DistributionMode) -> None:
         if was != now:
             raise StateDescriptorError(
-                f"Incompatible state assignment modes: state '{name}' of operator '{self._operator_name}' was "
-                f"registered with [{was.value}] and is asked for with [{now.value}]. {_GETTERS[was]} gives the state "
-                f"as it was; use another name for a new one."
+                f"{self._where}: incompatible state assignment modes: state '{name}' was registered with "
+                f"[{was.value}] and is asked for with [{now.value}]. {_GETTERS[was]} gives the state as it was; use "
+                f"another name for a new one."
             )
 
-    def _check_same(self, registered: StateDescriptor, descriptor: StateDescriptor) -> None:
-        if registered != descriptor:
+    def _check_same(self, registered: StateDescriptor | None, descriptor: StateDescriptor) -> None:
+        if registered is not None and registered != descriptor:
             raise StateDescriptorError(
-                f"Operator '{self._operator_name}' has two descriptors of one name: {registered.describe()} and "
+                f"{self._where} has two descriptors of one name: {registered.describe()} and "
                 f"{descriptor.describe()}. Use one type, or another name."
             )
 
     def _check_kind(self, descriptor: Any, expected: type[StateDescriptor]) -> None:
         if not isinstance(descriptor, expected):
             raise StateDescriptorError(
-                f"Operator '{self._operator_name}' asked for operator state with {descriptor!r}; "
-                f"expected a {expected.__name__}."
+                f"{self._where} asked for operator state with {descriptor!r}; expected a {expected.__name__}."
             )
 
 
@@ -172,41 +232,5 @@ _GETTERS = {
     DistributionMode.BROADCAST: "get_broadcast_state",
 }
 
-
-def _snapshots(descriptor: StateDescriptor) -> dict[str, Any]:
-    return {role: serializer.snapshot() for role, serializer in descriptor.serializers().items()}
-
-
-class _Stored(msgspec.Struct):
-    version: int
-    states: tuple[ListStateSnapshot, ...]
-
-
-_STORED_VERSION = 1
-_encoder = msgspec.msgpack.Encoder()
-_decoder = msgspec.msgpack.Decoder(_Stored)
-
-
-def encode_operator_state(states: tuple[ListStateSnapshot, ...]) -> bytes:
-    """The bytes of a snapshot, for SubtaskSnapshot.operator_state."""
-    return _encoder.encode(_Stored(_STORED_VERSION, states))
-
-
-def decode_operator_state(data: bytes) -> tuple[ListStateSnapshot, ...]:
-    """RestoreError when the bytes are not those of a snapshot, or of a version that this one does not read."""
-    try:
-        version = msgspec.msgpack.decode(data, type=_Version).version
-        if version == _STORED_VERSION:
-            return _decoder.decode(data).states
-    except msgspec.DecodeError as error:
-        raise RestoreError(
-            f"Stored operator state cannot be read: {error}. The file is not of operator state."
-        ) from error
-    raise RestoreError(
-        f"Operator state was stored in version {version}; this version of Holdfast reads {_STORED_VERSION}. "
-        f"Restore it with the version that wrote it."
-    )
-
-
-class _Version(msgspec.Struct):
-    version: int
+_packed = msgspec.msgpack.Encoder()
+_unpacked = msgspec.msgpack.Decoder(list[tuple[bool, list[ListStateSnapshot]]])

@@ -8,16 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
+from typing import Any, TypeVar
 
 import msgspec
 
-from holdfast.state.handles import DistributionMode, KeyedSnapshot, ListStateSnapshot
+from holdfast.state.handles import DistributionMode, KeyedSnapshot, ListStateIndex, ListStateSnapshot
 from holdfast.state.keygroups import KeyGroupRange, check_parallelism
 
 OperatorState = tuple[ListStateSnapshot, ...]
 
+#: A state with its elements, or with the places where they are.
+State = TypeVar("State", ListStateSnapshot, ListStateIndex)
 
-def redistribute(old: Sequence[OperatorState], parallelism: int) -> list[OperatorState]:
+
+def redistribute(old: Sequence[tuple[State, ...]], parallelism: int) -> list[tuple[State, ...]]:
     """What each of ``parallelism`` new subtasks gets of the operator states that the ``old`` ones wrote.
 
     - SPLIT_DISTRIBUTE: unchanged under the same parallelism; otherwise contiguous shares whose sizes differ by one at
@@ -30,7 +34,7 @@ def redistribute(old: Sequence[OperatorState], parallelism: int) -> list[Operato
     there once for each.
     """
     check_parallelism(parallelism)
-    result: list[list[ListStateSnapshot]] = [[] for _ in range(parallelism)]
+    result: list[list[State]] = [[] for _ in range(parallelism)]
     same_parallelism = len(old) == parallelism
     first_odd = 0
     for written in _by_name(old, DistributionMode.SPLIT_DISTRIBUTE):
@@ -60,15 +64,11 @@ def assign_keyed(old: Sequence[KeyedSnapshot], new_range: KeyGroupRange) -> list
     ]
 
 
-#: the snapshots of one state, each with the subtask that wrote it
-_Written = list[tuple[int, ListStateSnapshot]]
-#: an element with the snapshot it comes from
-_Element = tuple[bytes, ListStateSnapshot]
-
-
-def _by_name(old: Sequence[OperatorState], mode: DistributionMode) -> list[_Written]:
-    """The states of ``mode`` in the order of their names: a fixed order, the same at every restore."""
-    states: dict[str, _Written] = {}
+def _by_name(old: Sequence[tuple[State, ...]], mode: DistributionMode) -> list[list[tuple[int, State]]]:
+    """The states of ``mode`` in the order of their names: a fixed order, the same at every restore. Each with the
+    subtask that wrote it.
+    """
+    states: dict[str, list[tuple[int, State]]] = {}
     for subtask, snapshots in enumerate(old):
         for snapshot in snapshots:
             if snapshot.mode == mode:
@@ -76,12 +76,12 @@ def _by_name(old: Sequence[OperatorState], mode: DistributionMode) -> list[_Writ
     return [states[name] for name in sorted(states)]
 
 
-def _keep(result: list[list[ListStateSnapshot]], written: _Written) -> None:
+def _keep(result: list[list[State]], written: list[tuple[int, State]]) -> None:
     for subtask, snapshot in written:
         result[subtask].append(snapshot)
 
 
-def _split(result: list[list[ListStateSnapshot]], elements: list[_Element], first_odd: int) -> int:
+def _split(result: list[list[State]], elements: list[tuple[Any, State]], first_odd: int) -> int:
     """Deal out contiguous shares, beginning at subtask ``first_odd``; gives the subtask at which the next begins."""
     base, odd = divmod(len(elements), len(result))
     position = 0
@@ -92,11 +92,12 @@ def _split(result: list[list[ListStateSnapshot]], elements: list[_Element], firs
     return (first_odd + odd) % len(result)
 
 
-def _elements(written: _Written) -> list[_Element]:
+def _elements(written: list[tuple[int, State]]) -> list[tuple[Any, State]]:
+    """All elements, each with the snapshot it comes from."""
     return [(element, snapshot) for _, snapshot in written for element in snapshot.elements]
 
 
-def _snapshots(elements: list[_Element]) -> Iterator[ListStateSnapshot]:
+def _snapshots(elements: list[tuple[Any, State]]) -> Iterator[State]:
     """One snapshot for each run of elements that were written with the same types.
 
     Subtasks differ in them when only some have asked for the state since its type changed.

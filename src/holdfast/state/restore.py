@@ -3,62 +3,102 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from heapq import merge as merge_sorted
 from itertools import chain, islice
 
 from holdfast.state import registry
 from holdfast.state.epoch_log import RangeSet, changed_keys
-from holdfast.state.handles import KeyedFile, KeyedSnapshot, SnapshotKind
-from holdfast.state.keyed_file import Entry, KeyedFileReader
-from holdfast.state.keygroups import KeyGroupRange
+from holdfast.state.handles import FileHandle, KeyedFile, KeyedSnapshot, SnapshotKind
+from holdfast.state.keyed_file import Entry, KeyedFileReader, reads_at_once
+from holdfast.state.keygroups import UPPER_BOUND_MAX_PARALLELISM, KeyGroupRange
 from holdfast.state.layout import HEAD_LENGTH, REGISTRY_KEY, id_bytes, read_id
+from holdfast.state.redistribution import assign_keyed
+from holdfast.state.regrouping import Regrouping
 from holdfast.state.snapshot_io import SnapshotReader
 from holdfast.state.store import LocalStore, Stamp
 from holdfast.state.timers import index_entry
 
 _BATCH = 4096
+_EVERY_KEY_GROUP = KeyGroupRange(0, UPPER_BOUND_MAX_PARALLELISM - 1)
 
 
-def restore_into(
-    store: LocalStore,
-    snapshots: Iterable[KeyedSnapshot],
-    key_groups: KeyGroupRange,
-    reader: SnapshotReader,
-    stamp: Stamp,
-) -> int:
-    """Make ``key_groups`` of the snapshots the content of ``store``, at ``stamp``; the bytes that were read.
+@dataclass(frozen=True)
+class KeyedShare:
+    """What one subtask takes of the keyed state that all old subtasks of its operator wrote."""
 
-    The snapshots are those of all old subtasks, or of those that had one of the key groups. Only blocks with these
-    key groups are read. Subtasks that gave the same state different ids are brought together, and the index of
-    timers is built anew. Without snapshots the store is empty.
+    #: Those that it reads, in the order of their key groups.
+    snapshots: tuple[KeyedSnapshot, ...]
+    #: Its own key groups.
+    key_groups: KeyGroupRange
+    #: Set where the maximum parallelism changes: then everything is read, and what is not its own left out.
+    regrouping: Regrouping | None = None
+
+    @classmethod
+    def of(
+        cls, written: Sequence[KeyedSnapshot], key_groups: KeyGroupRange, regrouping: Regrouping | None = None
+    ) -> KeyedShare:
+        wanted = list(written) if regrouping is not None else assign_keyed(written, key_groups)
+        return cls(tuple(sorted(wanted, key=lambda one: one.first_key_group)), key_groups, regrouping)
+
+    @property
+    def read_groups(self) -> KeyGroupRange:
+        """The key groups that it reads."""
+        return self.key_groups if self.regrouping is None else _EVERY_KEY_GROUP
+
+    def files_of(self, snapshot: KeyedSnapshot) -> list[KeyedFile]:
+        """The files of one of its snapshots that it reads, in order of application."""
+        starts = [number for number, file in enumerate(snapshot.files) if file.kind is SnapshotKind.FULL]
+        files = snapshot.files[starts[-1] if starts else 0 :]
+        return [file for file in files if _range_of(file).intersects(self.read_groups)]
+
+
+def restore_into(store: LocalStore, share: KeyedShare, reader: SnapshotReader, stamp: Stamp) -> None:
+    """Make ``share`` the content of ``store``, at ``stamp``.
+
+    Only blocks with key groups of the share are read. Subtasks that gave the same state different ids are brought
+    together, and the index of timers is built anew. Without snapshots the store is empty.
     """
-    wanted = [one for one in snapshots if _range_of(one).intersects(key_groups)]
-    wanted.sort(key=lambda snapshot: snapshot.first_key_group)
-    merged, id_changes = registry.merge(wanted)
+    merged, id_changes = registry.merge(share.snapshots)
     timer_ids = {meta.state_id for meta in merged.states() if meta.kind == registry.TIMERS}
-    readers: list[KeyedFileReader] = []
-    entries = chain.from_iterable(
-        _renamed(_entries_of(snapshot, key_groups, reader, readers), changes)
-        for snapshot, changes in zip(wanted, id_changes, strict=True)
+    entries: Iterator[tuple[bytes, bytes]] = chain.from_iterable(
+        _renamed(_entries_of(share, snapshot, reader), changes)
+        for snapshot, changes in zip(share.snapshots, id_changes, strict=True)
     )
-    known = [[(REGISTRY_KEY, merged.encode())]] if wanted else []
+    if share.regrouping is not None:
+        entries = share.regrouping.of_range(entries, share.key_groups)
+    known = [[(REGISTRY_KEY, merged.encode())]] if share.snapshots else []
     store.load(chain(known, _batches(entries, timer_ids)), stamp)
-    return sum(one.bytes_read for one in readers)
 
 
-def _range_of(file: KeyedSnapshot | KeyedFile) -> KeyGroupRange:
+class RestoreForecast:
+    """How many bytes of keyed state restores read: known from the indexes of the files, each of which is read once."""
+
+    def __init__(self, reader: SnapshotReader) -> None:
+        self._reader = reader
+        self._opened: dict[FileHandle, KeyedFileReader] = {}
+
+    def bytes_of(self, share: KeyedShare) -> int:
+        files = [file for snapshot in share.snapshots for file in share.files_of(snapshot)]
+        return sum(self._bytes_of(file, share.read_groups) for file in files)
+
+    def _bytes_of(self, file: KeyedFile, key_groups: KeyGroupRange) -> int:
+        if reads_at_once(file, key_groups):
+            return file.handle.size
+        opened = self._opened.get(file.handle)
+        if opened is None:
+            opened = self._opened[file.handle] = KeyedFileReader(file, self._reader, key_groups)
+        return opened.bytes_of(key_groups)
+
+
+def _range_of(file: KeyedFile) -> KeyGroupRange:
     return KeyGroupRange(file.first_key_group, file.last_key_group)
 
 
-def _entries_of(
-    snapshot: KeyedSnapshot, key_groups: KeyGroupRange, reader: SnapshotReader, opened: list[KeyedFileReader]
-) -> Iterator[tuple[bytes, bytes]]:
+def _entries_of(share: KeyedShare, snapshot: KeyedSnapshot, reader: SnapshotReader) -> Iterator[tuple[bytes, bytes]]:
     """What the files of one snapshot make up, in key order."""
-    starts = [number for number, file in enumerate(snapshot.files) if file.kind is SnapshotKind.FULL]
-    files = snapshot.files[starts[-1] if starts else 0 :]
-    readers = [KeyedFileReader(file.handle, reader) for file in files if _range_of(file).intersects(key_groups)]
-    opened += readers
-    streams = [chain.from_iterable(one.batches(key_groups)) for one in readers]
+    readers = [KeyedFileReader(file, reader, share.read_groups) for file in share.files_of(snapshot)]
+    streams = [chain.from_iterable(one.batches()) for one in readers]
     if len(readers) == 1:
         return ((key, value) for key, value in streams[0] if value is not None)
     return _applied(streams, [one.ranges for one in readers])

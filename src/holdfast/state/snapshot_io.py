@@ -31,3 +31,21 @@ class SnapshotReader(ABC):
         """A part of the file, not verified: the caller checks its own block checksum. A short read is a
         CorruptFileError.
         """
+
+
+class CountingReader(SnapshotReader):
+    """Counts the bytes that come through it."""
+
+    def __init__(self, reader: SnapshotReader) -> None:
+        self._reader = reader
+        self.bytes_read = 0
+
+    def read(self, handle: FileHandle) -> bytes:
+        data = self._reader.read(handle)
+        self.bytes_read += len(data)
+        return data
+
+    def read_range(self, handle: FileHandle, offset: int, length: int) -> bytes:
+        data = self._reader.read_range(handle, offset, length)
+        self.bytes_read += len(data)
+        return data

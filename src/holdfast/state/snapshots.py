@@ -86,7 +86,15 @@ def async_write(
         kind = prepared.kind if number == 0 else SnapshotKind.DELTA
         handle = writer.write(f"{name}-{number}", part.data, shared)
         files.append(
-            KeyedFile(handle, kind, part.first_key_group, part.last_key_group, part.entries, prepared.checkpoint_id)
+            KeyedFile(
+                handle,
+                kind,
+                part.first_key_group,
+                part.last_key_group,
+                part.entries,
+                prepared.checkpoint_id,
+                part.index_bytes,
+            )
         )
     return msgspec.structs.replace(prepared.frame, files=tuple(files))
 

@@ -14,6 +14,7 @@ from holdfast.errors import ProgramError
 from holdfast.graph.job_graph import JobSettings, build_job_graph
 from holdfast.graph.planner import plan_job
 from holdfast.runtime.plan import EdgeSpec, JobPlan, OperatorSpec, TaskOptions
+from holdfast.runtime.stream_operator import StreamOperator
 from holdfast.state.backends import load_backend
 from holdfast.testing.options import Setup
 from holdfast.types.settings import (
@@ -89,6 +90,8 @@ def _apply(function: Any, stream: DataStream, environment: StreamExecutionEnviro
         first, *others = setup.broadcast_states
         broadcast = environment.from_collection([], setup.broadcast_type).broadcast(first, *others)
         return stream.connect(broadcast).process(function, setup.output_type)
+    if isinstance(function, StreamOperator):
+        return stream.transform("Operator", setup.output_type, function)
     operation = setup.operation or _operation_of(function)
     arguments = [function] if operation in _WITHOUT_OUTPUT_TYPE else [function, setup.output_type]
     result: DataStream = getattr(stream, operation)(*arguments)

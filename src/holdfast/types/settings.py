@@ -133,3 +133,4 @@ class RecoverySettings:
     path: str | None = None
     ignore_unclaimed: bool = False
     accept_repeated_output: bool = False
+    change_max_parallelism: bool = False

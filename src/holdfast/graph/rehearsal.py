@@ -1,0 +1,127 @@
+"""What a program would do with a snapshot, before anything runs."""
+
+from __future__ import annotations
+
+from holdfast.checkpoint.restore_rules import Matching, OperatorMatch, decide
+from holdfast.checkpoint.storage import open_snapshot
+from holdfast.errors import HoldfastError
+from holdfast.graph.job_graph import JobSettings, build_job_graph
+from holdfast.graph.planner import plan_job
+from holdfast.graph.restore_plan import OperatorPlan, RestorePlan
+from holdfast.graph.stream_graph import StreamGraph
+from holdfast.graph.submission import job_facts, session_of
+from holdfast.runtime.declarations import Occasion
+from holdfast.runtime.plan import JobPlan, OperatorSpec, TaskOptions
+from holdfast.runtime.rehearsal import rehearse_operator, stored_states
+from holdfast.spark.checkpoints import restore_rules
+from holdfast.state.backends import load_backend
+from holdfast.state.handles import FileHandle, OperatorRecord
+from holdfast.state.outcomes import Fate, StateOutcome
+from holdfast.state.snapshot_io import SnapshotReader
+
+_JOB = "rehearsal"
+
+
+def rehearse(graph: StreamGraph, settings: JobSettings, path: str, open_functions: bool) -> RestorePlan:
+    """Nothing is written, no Spark job is run, and the program can be executed afterwards."""
+    metadata, reader = open_snapshot(path)
+    parallelism = settings.parallelism or session_of(graph, settings).sparkContext.defaultParallelism
+    job_graph = build_job_graph(graph, _JOB, _JOB, settings, parallelism)
+    matching = decide(metadata, job_facts(job_graph).operators, restore_rules(settings.recovery))
+    job_graph = build_job_graph(graph, _JOB, _JOB, settings, parallelism, matching.max_parallelism)
+    plan = plan_job(job_graph, load_backend(settings.backend.name, settings.backend.options), TaskOptions()).plan
+    occasion = Occasion(plan, metadata.checkpoint_id, open_functions)
+    operators = _Rehearsal(plan, _ReadOnce(reader), occasion).operators(matching)
+    return RestorePlan(path, metadata.checkpoint_id, tuple(operators), matching.refusal)
+
+
+class _Rehearsal:
+    def __init__(self, plan: JobPlan, reader: SnapshotReader, occasion: Occasion) -> None:
+        self._specs = {spec.operator_id: spec for spec in plan.operators()}
+        self._reader = reader
+        self._occasion = occasion
+
+    def operators(self, matching: Matching) -> list[OperatorPlan]:
+        claimed = [self._of_program(match) for match in matching.operators]
+        fate = Fate.DROPPED if matching.unclaimed_refusal is None else Fate.REFUSED
+        reason = matching.unclaimed_refusal or "no operator of the program claims it"
+        return claimed + [self._unclaimed(record, fate, reason) for record in matching.unclaimed]
+
+    def _of_program(self, match: OperatorMatch) -> OperatorPlan:
+        operator, record = match.operator, match.record
+        spec = self._specs.get(operator.operator_id)
+        if match.refusal is not None:
+            states = self._all_of(record, Fate.REFUSED, match.refusal) if record is not None else []
+            reads: tuple[int, ...] = ()
+        elif spec is None:
+            # A DataFrame, which Spark reads: that it was read is all its state.
+            states, reads = self._all_of(record, Fate.KEPT, "") if record is not None else [], ()
+        else:
+            states, reads = self._of_spec(spec, match)
+        return OperatorPlan(
+            operator.operator_id,
+            operator.name,
+            operator.uid,
+            (record.parallelism if record is not None else None, operator.parallelism),
+            (record.max_parallelism if record is not None else None, match.max_parallelism),
+            tuple(states),
+            reads,
+            match.refusal,
+            match.warnings,
+        )
+
+    def _of_spec(self, spec: OperatorSpec, match: OperatorMatch) -> tuple[list[StateOutcome], tuple[int, ...]]:
+        record = match.record
+        found = rehearse_operator(spec, record, self._reader, self._occasion)
+        states = list(found.states)
+        if record is not None:
+            kept = Fate.DROPPED if "transactions" in match.dropped else Fate.KEPT
+            states += _transactions(record, kept, "published when the job starts" if kept is Fate.KEPT else "")
+            if "keyed state" in match.dropped:
+                keyed = stored_states(record, self._reader, Fate.DROPPED, f"'{spec.name}' is not behind a key_by")
+                states += [one for one in keyed if one.state not in {known.state for known in states}]
+        return states, found.bytes_per_subtask
+
+    def _unclaimed(self, record: OperatorRecord, fate: Fate, reason: str) -> OperatorPlan:
+        return OperatorPlan(
+            record.operator_id,
+            record.name,
+            record.uid,
+            (record.parallelism, None),
+            (record.max_parallelism, None),
+            tuple(self._all_of(record, fate, reason)),
+            refusal=reason if fate is Fate.REFUSED else None,
+        )
+
+    def _all_of(self, record: OperatorRecord, fate: Fate, detail: str) -> list[StateOutcome]:
+        try:
+            states = stored_states(record, self._reader, fate, detail)
+        except HoldfastError:
+            # What a DataFrame source writes is no list.
+            states = [StateOutcome("position", "source", fate, detail)]
+        return [*states, *_transactions(record, fate, detail)]
+
+
+def _transactions(record: OperatorRecord, fate: Fate, detail: str) -> list[StateOutcome]:
+    number = sum(len(snapshot.transactions) for snapshot in record.subtasks)
+    return [StateOutcome(f"{number} pre-committed", "transactions", fate, detail)] if number else []
+
+
+class _ReadOnce(SnapshotReader):
+    """All subtasks look into the same files."""
+
+    def __init__(self, reader: SnapshotReader) -> None:
+        self._reader = reader
+        self._whole: dict[FileHandle, bytes] = {}
+        self._ranges: dict[tuple[FileHandle, int, int], bytes] = {}
+
+    def read(self, handle: FileHandle) -> bytes:
+        if handle not in self._whole:
+            self._whole[handle] = self._reader.read(handle)
+        return self._whole[handle]
+
+    def read_range(self, handle: FileHandle, offset: int, length: int) -> bytes:
+        place = handle, offset, length
+        if place not in self._ranges:
+            self._ranges[place] = self._reader.read_range(handle, offset, length)
+        return self._ranges[place]

@@ -1,0 +1,56 @@
+"""What a subtask takes of a restored operator: asked by the task that restores it, and by a rehearsal."""
+
+from __future__ import annotations
+
+from holdfast.runtime.plan import OperatorSpec
+from holdfast.runtime.state_context import OperatorStateContext
+from holdfast.state.handles import ListStateSnapshot, OperatorRecord
+from holdfast.state.keygroups import KeyGroupRange
+from holdfast.state.keys import KeyCodec
+from holdfast.state.operator_state_file import restore_operator_state
+from holdfast.state.raw_state import open_raw_keyed, open_raw_operator
+from holdfast.state.regrouping import Regrouping
+from holdfast.state.restore import KeyedShare
+from holdfast.state.snapshot_io import SnapshotReader
+
+
+def keyed_share(spec: OperatorSpec, subtask: int, record: OperatorRecord | None) -> KeyedShare:
+    """The keyed state of a subtask. StateMigrationError when the keys were stored with another type."""
+    codec = KeyCodec.for_type(spec.key_type)
+    written = [s.keyed for s in record.subtasks if s.keyed is not None] if record is not None else []
+    for snapshot in written:
+        codec.require_compatible(snapshot.key_serializer, spec.name)
+    regroups = record is not None and record.max_parallelism != spec.max_parallelism
+    regrouping = Regrouping(codec, spec.max_parallelism) if regroups else None
+    return KeyedShare.of(written, KeyGroupRange.of(subtask, spec.max_parallelism, spec.parallelism), regrouping)
+
+
+def restored_lists(
+    spec: OperatorSpec, subtask: int, record: OperatorRecord | None, reader: SnapshotReader
+) -> tuple[ListStateSnapshot, ...]:
+    """The operator state of a subtask."""
+    return _lists(record, subtask, spec.parallelism, reader) if record is not None else ()
+
+
+def written_lists(record: OperatorRecord, reader: SnapshotReader) -> tuple[ListStateSnapshot, ...]:
+    """The operator state that all old subtasks wrote."""
+    return _lists(record, 0, 1, reader)
+
+
+def _lists(
+    record: OperatorRecord, subtask: int, parallelism: int, reader: SnapshotReader
+) -> tuple[ListStateSnapshot, ...]:
+    states, _ = restore_operator_state(record.subtasks, subtask, parallelism, reader)
+    return tuple(snapshot for _, entry in states.items() for snapshot in entry.restored)
+
+
+def open_raw_state(
+    state: OperatorStateContext, spec: OperatorSpec, subtask: int, record: OperatorRecord | None, reader: SnapshotReader
+) -> None:
+    """Lay out the raw state of a subtask, to be read by the operator."""
+    if record is None:
+        return
+    key_groups = KeyGroupRange.of(subtask, spec.max_parallelism, spec.parallelism)
+    written = [one.raw_keyed for one in record.subtasks if one.raw_keyed is not None]
+    state.raw_keyed_inputs = open_raw_keyed(written, key_groups, reader)
+    state.raw_operator_inputs = open_raw_operator(record.subtasks, subtask, spec.parallelism, reader)

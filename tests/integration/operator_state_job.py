@@ -1,0 +1,99 @@
+"""Jobs with operator state that are killed and rescaled. Runs as a driver program.
+
+A checkpoint is taken every so many epochs, and not by time, so that a test knows which epochs lie behind one.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from holdfast.checkpoint.coordinator import CheckpointCoordinator
+from holdfast.common import Configuration, Encoder, Types, WatermarkStrategy
+from holdfast.connectors.sequence import NumberSequenceSource
+from holdfast.datastream import StreamExecutionEnvironment
+from holdfast.datastream.connectors.file_system import FileSink
+from tests.integration.operator_functions import EVENTS, BufferingSink, CountWithOperatorState
+
+#: The parallelisms of the buffering job, and the rows of its epochs. All phases but the last end with a checkpoint.
+PHASES = [(2, 40), (3, 40), (1, 40), (5, 400)]
+ROWS = 600
+
+
+def checkpoint_every(epochs: int) -> None:
+    trigger_if_due = CheckpointCoordinator.trigger_if_due
+
+    def trigger(self: CheckpointCoordinator, epoch: int, now: int, force: bool = False, **options: Any) -> Any:
+        due = force or epoch % epochs == 0
+        return trigger_if_due(self, epoch, now, force=True, **options) if due else None
+
+    CheckpointCoordinator.trigger_if_due = trigger  # type: ignore[method-assign]
+
+
+def environment(directory: Path, **settings: str) -> StreamExecutionEnvironment:
+    given = {
+        "spark.master": "local[2]",
+        "holdfast.job-id": "operator-state",
+        "execution.checkpointing.dir": str(directory / "checkpoints"),
+        "execution.checkpointing.interval": "1 h",
+        "execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION",
+        "restart-strategy.type": "fixed-delay",
+        "restart-strategy.fixed-delay.attempts": "20",
+        "restart-strategy.fixed-delay.delay": "10 ms",
+        **settings,
+    }
+    return StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(given))
+
+
+def count(directory: Path) -> int:
+    """Epochs of one row, a checkpoint every seven of them."""
+    checkpoint_every(7)
+    env = environment(directory, **{"parallelism.default": "1", "holdfast.epoch.max-rows": "1"})
+    counted = env.from_collection(EVENTS, Types.LONG()).flat_map(CountWithOperatorState(), Types.STRING())
+    sink = FileSink.for_row_format(str(directory / "out"), Encoder.simple_string_encoder()).build()
+    counted.uid("count").sink_to(sink).uid("sink")
+    return env.execute("count").get_history().restarts
+
+
+def buffer(directory: Path) -> int:
+    """A buffering sink over four parallelisms; all but the last are cancelled on their way."""
+    checkpoint_every(3)
+    restarts = 0
+    for parallelism, rows in PHASES:
+        before = newest_checkpoint(directory)
+        settings = {"parallelism.default": str(parallelism), "holdfast.epoch.max-rows": str(rows)}
+        env = environment(directory, **settings)
+        source = NumberSequenceSource(0, ROWS - 1)
+        numbers = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers").uid("numbers").rebalance()
+        lines = FileSink.for_row_format(str(directory / "out"), Encoder.simple_string_encoder()).build()
+        numbers.sink_to(BufferingSink(lines, threshold=27)).uid("sink")
+        client = env.execute_async("buffer")
+        if (parallelism, rows) == PHASES[-1]:
+            client.get_job_execution_result()
+        else:
+            wait_for_checkpoint(directory, before + 1)
+            client.cancel_and_wait()
+        restarts += client.get_history().restarts
+    return restarts
+
+
+def newest_checkpoint(directory: Path) -> int:
+    found = (directory / "checkpoints" / "operator-state").glob("chk-*/_metadata")
+    return max((int(path.parent.name[4:]) for path in found), default=0)
+
+
+def wait_for_checkpoint(directory: Path, number: int) -> None:
+    deadline = time.monotonic() + 120
+    while newest_checkpoint(directory) < number:
+        assert time.monotonic() < deadline, f"checkpoint {number} did not complete"
+        time.sleep(0.05)
+
+
+if __name__ == "__main__":
+    logging.basicConfig(level=logging.INFO)
+    logging.getLogger("py4j").setLevel(logging.ERROR)
+    job = {"count": count, "buffer": buffer}[sys.argv[1]]
+    print(f"FINISHED restarts={job(Path(sys.argv[2]))}", flush=True)

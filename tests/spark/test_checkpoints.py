@@ -1,0 +1,58 @@
+"""What an attempt starts from."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast.errors import RestoreError
+from holdfast.graph.job_graph import build_job_graph, operator_id_of_uid
+from holdfast.graph.submission import _job
+from holdfast.spark.checkpoints import JobCheckpoints, RestorePoint
+from tests.graph.evolving_program import COUNTER, Version
+from tests.graph.restored_jobs import StoredJob, environment
+
+FIRST = Version()
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    """The checkpoint directory of a job that ended with one checkpoint."""
+    job = StoredJob(environment(FIRST), tmp_path)
+    job.run()
+    job.checkpoint(1)
+    job.close()
+    return tmp_path / "checkpoints"
+
+
+def selected(version: Version, directory: Path, **settings: Any) -> RestorePoint:
+    env = environment(version, **{"execution.checkpointing.dir": str(directory), **settings})
+    graph = build_job_graph(env.get_stream_graph(), "job", "job", env.job_settings(), 2)
+    checkpoints = JobCheckpoints(_job(graph))
+    try:
+        point = checkpoints.select()
+        assert point is not None and not point.foreign
+        return point
+    finally:
+        checkpoints.release()
+
+
+def test_what_is_stored_under_its_own_id_can_be_built_on(directory: Path) -> None:
+    point = selected(FIRST, directory)
+    assert not point.relabelled
+    assert {record.name for record in point.operators} >= {"rows", COUNTER, "buffer"}
+
+
+def test_what_was_taken_over_from_another_id_cannot(directory: Path) -> None:
+    version = replace(FIRST, counter_uid="renamed", counter_uid_hash=operator_id_of_uid(COUNTER))
+    point = selected(version, directory)
+    assert point.relabelled
+    assert operator_id_of_uid("renamed") in {record.operator_id for record in point.operators}
+
+
+def test_a_program_that_does_not_fit_is_refused(directory: Path) -> None:
+    with pytest.raises(RestoreError, match="sets maximum parallelism 7"):
+        selected(replace(FIRST, counter_max_parallelism=7), directory)

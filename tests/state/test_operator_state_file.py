@@ -1,0 +1,151 @@
+"""Operator state through files: what states there are first, then only the elements of the subtask."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.errors import CorruptFileError, RestoreError
+from holdfast.state import parts_file
+from holdfast.state.descriptors import ListStateDescriptor, MapStateDescriptor
+from holdfast.state.handles import DistributionMode, FileHandle, ListStateSnapshot, SubtaskSnapshot
+from holdfast.state.operator_state import DefaultOperatorStateBackend
+from holdfast.state.operator_state_file import CURRENT_VERSION, encode_operator_state, restore_operator_state
+from holdfast.state.parts_file import PartsFileReader
+from holdfast.state.redistribution import redistribute
+from holdfast.types.typeinfo import Types
+from tests.state.snapshot_memory import MemoryFiles
+
+NUMBERS = ListStateDescriptor("numbers", Types.LONG())
+NAMES = ListStateDescriptor("names", Types.STRING())
+RULES = MapStateDescriptor("rules", Types.STRING(), Types.LONG())
+TYPES: dict[str, Any] = {"value": {"version": 1, "type": Types.LONG().to_json()}}
+
+
+def written(states: list[tuple[ListStateSnapshot, ...]], files: MemoryFiles) -> list[SubtaskSnapshot]:
+    """What subtasks acknowledge; nothing where there is no state."""
+    return [
+        SubtaskSnapshot(
+            "operator",
+            subtask,
+            operator_state=files.write(f"s{subtask}", encode_operator_state(one)) if one else None,
+            operator_state_version=CURRENT_VERSION,
+        )
+        for subtask, one in enumerate(states)
+    ]
+
+
+def restored(snapshots: list[SubtaskSnapshot], parallelism: int, files: MemoryFiles) -> list[Any]:
+    return [
+        DefaultOperatorStateBackend("op", restore_operator_state(snapshots, subtask, parallelism, files)[0])
+        for subtask in range(parallelism)
+    ]
+
+
+def test_rescaling_through_files() -> None:
+    states = []
+    for subtask in range(3):
+        one = DefaultOperatorStateBackend("op")
+        one.get_list_state(NUMBERS).update(range(subtask * 10, subtask * 10 + 2))
+        one.get_union_list_state(NAMES).add(f"s{subtask}")
+        one.get_broadcast_state(RULES).put("a", 7)
+        states.append(one.snapshot())
+    files = MemoryFiles()
+    new = restored(written(states, files), 2, files)
+    assert [one.get_list_state(NUMBERS).get() for one in new] == [[0, 1, 10], [11, 20, 21]]
+    assert [one.get_union_list_state(NAMES).get() for one in new] == [["s0", "s1", "s2"]] * 2
+    assert [one.get_broadcast_state(RULES).get("a") for one in new] == [7] * 2
+
+
+@given(
+    st.lists(st.tuples(st.lists(st.binary(max_size=5)), st.lists(st.binary(max_size=5))), min_size=1, max_size=4),
+    st.integers(1, 5),
+)
+def test_files_give_what_redistribution_of_the_values_gives(
+    lists: list[tuple[list[bytes], list[bytes]]], parallelism: int
+) -> None:
+    states = [
+        (
+            ListStateSnapshot("split", DistributionMode.SPLIT_DISTRIBUTE, TYPES, tuple(split)),
+            ListStateSnapshot("union", DistributionMode.UNION, TYPES, tuple(union)),
+        )
+        for split, union in lists
+    ]
+    files = MemoryFiles()
+    snapshots = written(states, files)
+    for subtask, expected in enumerate(redistribute(states, parallelism)):
+        found, _ = restore_operator_state(snapshots, subtask, parallelism, files)
+        assert {name: entry.restored for name, entry in found.items()} == {
+            name: [one for one in expected if one.name == name] for name in {one.name for one in expected}
+        }
+
+
+def test_a_split_reads_only_its_share() -> None:
+    """Two old subtasks with 2 MB each; of eight new ones each reads an eighth of it and the two footers."""
+    elements = tuple(number.to_bytes(4, "big") * 250 for number in range(2_000))
+    one = (ListStateSnapshot("big", DistributionMode.SPLIT_DISTRIBUTE, TYPES, elements),)
+    files = MemoryFiles()
+    snapshots = written([one, one], files)
+    total = sum(len(data) for data in files.files.values())
+    assert total > 4_000_000
+    footers = 2 * (64 << 10)
+    for subtask in range(8):
+        files.bytes_read = 0
+        states, counted = restore_operator_state(snapshots, subtask, 8, files)
+        assert sum(len(part.elements) for part in states.lists["big"].restored) == 500
+        assert counted == files.bytes_read <= total / 8 + footers + 2 * parts_file.BLOCK_BYTES
+
+
+def test_a_failed_restore_closes_every_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[PartsFileReader] = []
+    read_footer = PartsFileReader._read_footer
+
+    def noting(self: PartsFileReader) -> Any:
+        opened.append(self)
+        return read_footer(self)
+
+    monkeypatch.setattr(PartsFileReader, "_read_footer", noting)
+    one = (ListStateSnapshot("big", DistributionMode.UNION, TYPES, (b"x" * 100_000,) * 5),)
+    files = MemoryFiles()
+    snapshots = written([one, one, one], files)
+    for damaged in (0, -1):  # an element of the last file, and its footer
+        opened.clear()
+        path = list(files.files)[-1]
+        whole = bytearray(files.files[path])
+        whole[damaged] ^= 1
+        files.files[path] = bytes(whole)
+        with pytest.raises(CorruptFileError, match=path):
+            restore_operator_state(snapshots, 0, 2, files)
+        assert len(opened) == 3
+        assert all(file.closed for file in opened[:2])
+
+
+def test_the_first_version_is_read() -> None:
+    """Bytes as the first version wrote them: a map of version and states."""
+    data = bytes.fromhex(
+        "82a776657273696f6e01a67374617465739184a46e616d65a76e756d62657273a46d6f6465b053504c49545f4449535452494255"
+        "5445ab73657269616c697a65727381a576616c756582a776657273696f6e01a47479706582a46b696e64a56261736963a46e616d"
+        "65a44c4f4e47a8656c656d656e747393c40101c40102c40103"
+    )
+    files = MemoryFiles()
+    old = [SubtaskSnapshot("operator", 0, operator_state=files.write("old", data))]
+    assert old[0].operator_state_version == 1, "metadata of the first version does not say which it is"
+    new = restored(old, 2, files)
+    assert [one.get_list_state(NUMBERS).get() for one in new] == [[1, 2], [3]]
+
+
+def test_other_versions_and_other_files_are_refused() -> None:
+    files = MemoryFiles()
+    handle = files.write("state", encode_operator_state(()))
+    with pytest.raises(RestoreError, match=r"operator one, subtask 0, was stored in version 3; .* reads \[1, 2\]"):
+        restore_operator_state(
+            [SubtaskSnapshot("one", 0, operator_state=handle, operator_state_version=3)], 0, 1, files
+        )
+    for data in (b"", b"\x01", msgspec.msgpack.encode({"version": 1})):
+        with pytest.raises(RestoreError, match="not of operator state"):
+            broken: FileHandle = files.write("broken", data)
+            restore_operator_state([SubtaskSnapshot("one", 0, operator_state=broken)], 0, 1, files)
