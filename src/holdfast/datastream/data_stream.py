@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, overload
 
 from holdfast.common.watermark_strategy import WatermarkStrategy
 from holdfast.connectors.collect import Collection
 from holdfast.connectors.print import PrintSink
 from holdfast.datastream.broadcast_stream import BroadcastConnectedStream, BroadcastStream
-from holdfast.datastream.functions import BaseBroadcastProcessFunction, KeyedProcessFunction, KeySelector
+from holdfast.datastream.functions import BaseBroadcastProcessFunction, KeyedProcessFunction
+from holdfast.datastream.key_selection import key_by_of
 from holdfast.datastream.keyed_aggregations import field_reducer, state_mapper
 from holdfast.errors import ProgramError
 from holdfast.graph.job_graph import stored_operator_id
 from holdfast.graph.stream_graph import Connection, KeyBy, Node
 from holdfast.runtime import keyed, stateless
-from holdfast.runtime.contracts import has_operator_state
 from holdfast.runtime.endpoints import SinkFunctionOperator, SinkOperator
 from holdfast.runtime.operator import Operator
 from holdfast.runtime.partitioners import Broadcast, Forward, Global, Partitioner, Rebalance
@@ -145,7 +145,7 @@ class DataStream:
 
     def key_by(self, key_selector: Any, key_type: Any = None) -> KeyedStream:
         """Partition by key: a function of the row, a ``KeySelector``, or the name(s) of its column(s)."""
-        return KeyedStream(self, _key_by(self._node.output_type, key_selector, key_type))
+        return KeyedStream(self, key_by_of(self._node.output_type, key_selector, key_type))
 
     def union(self, *streams: DataStream) -> DataStream:
         """All rows of several streams of one type."""
@@ -293,35 +293,6 @@ def _field_types(type_info: TypeInformation, what: str) -> list[TypeInformation]
     raise ProgramError(
         f"{what} needs a stream of tuples or rows with a declared type; this one is {type_info.describe()}."
     )
-
-
-def _key_by(row_type: TypeInformation, key_selector: Any, key_type: Any) -> KeyBy:
-    if isinstance(key_selector, str) or (
-        isinstance(key_selector, Sequence) and key_selector and all(isinstance(c, str) for c in key_selector)
-    ):
-        columns = (key_selector,) if isinstance(key_selector, str) else tuple(key_selector)
-        return KeyBy(_column_key_type(row_type, columns), columns)
-    if not (isinstance(key_selector, KeySelector) or callable(key_selector)):
-        raise ProgramError(f"key_by() takes a function, a KeySelector or column names; got {key_selector!r}.")
-    if has_operator_state(key_selector):
-        raise ProgramError(
-            f"The key selector {type(key_selector).__name__} has operator state. The key of a row must not depend on "
-            "what came before it: compute it in a map() before key_by() and select it here."
-        )
-    return KeyBy(resolve(key_type), selector=key_selector)
-
-
-def _column_key_type(row_type: TypeInformation, columns: tuple[str, ...]) -> TypeInformation:
-    if not isinstance(row_type, FieldsTypeInfo):
-        raise ProgramError(
-            f"key_by({columns!r}) needs rows with named fields; this stream is {row_type.describe()}. Give a "
-            "function instead."
-        )
-    types = dict(zip(row_type.field_names, row_type.field_types, strict=True))
-    unknown = [c for c in columns if c not in types]
-    if unknown:
-        raise ProgramError(f"key_by(): the rows have no field {unknown[0]!r}; they have {', '.join(types)}.")
-    return types[columns[0]] if len(columns) == 1 else Types.TUPLE([types[c] for c in columns])
 
 
 class KeyedStream(DataStream):

@@ -100,13 +100,17 @@ class OperatorStore:
         return self._state
 
     @property
+    def keyed_state(self) -> KeyedStateBackend | None:
+        return None if self._state is None else self._state.keyed_state
+
+    @property
     def restored_bytes(self) -> int:
         """What was read to rebuild the state, since the store was opened."""
         return self._reader.bytes_read
 
     def begin(self, base: Stamp) -> None:
         """The next epoch, in a process that still has the live objects."""
-        if self.state.keyed_state is not None and not self.state.keyed_state.resume(base):
+        if self.keyed_state is not None and not self.keyed_state.resume(base):
             raise StoreVersionError(
                 f"{self._spec.describe(self._subtask)}: the live state of this process is not that of epoch "
                 f"{base.epoch}."
@@ -127,8 +131,8 @@ class OperatorStore:
         started = time.monotonic()
         name = f"{self._spec.operator_id}-{self._subtask}-{nonce}"
         keyed = None
-        if self.state.keyed_state is not None:
-            prepared = sync_prepare(self.state.keyed_state, request, self._spec.operator_id, self._subtask)
+        if self.keyed_state is not None:
+            prepared = sync_prepare(self.keyed_state, request, self._spec.operator_id, self._subtask)
             keyed = async_write(prepared, writer, name)
         failpoint("task.uploading", epoch=request.epoch, subtask=self._subtask, operator=self._spec.name)
         lists = self.state.operator_state.snapshot()
@@ -152,9 +156,9 @@ class OperatorStore:
 
     def commit(self, stamp: Stamp, durable_epoch: int) -> None:
         """Change marks of epochs up to ``durable_epoch`` are in a completed checkpoint."""
-        if self.state.keyed_state is not None and self._store is not None:
+        if self.keyed_state is not None and self._store is not None:
             self._store.forget_changes(durable_epoch)
-            self.state.keyed_state.commit(stamp)
+            self.keyed_state.commit(stamp)
 
     def rollback(self) -> None:
         if self._store is not None:

@@ -1,0 +1,43 @@
+"""What ``key_by`` is given: columns, a function or a KeySelector."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from holdfast.datastream.functions import KeySelector
+from holdfast.errors import ProgramError
+from holdfast.graph.stream_graph import KeyBy
+from holdfast.runtime.contracts import has_operator_state
+from holdfast.types.resolve import resolve
+from holdfast.types.typeinfo import FieldsTypeInfo, TypeInformation, Types
+
+
+def key_by_of(row_type: TypeInformation, key_selector: Any, key_type: Any) -> KeyBy:
+    """How rows of ``row_type`` are keyed."""
+    if isinstance(key_selector, str) or (
+        isinstance(key_selector, Sequence) and key_selector and all(isinstance(c, str) for c in key_selector)
+    ):
+        columns = (key_selector,) if isinstance(key_selector, str) else tuple(key_selector)
+        return KeyBy(_column_key_type(row_type, columns), columns)
+    if not (isinstance(key_selector, KeySelector) or callable(key_selector)):
+        raise ProgramError(f"key_by() takes a function, a KeySelector or column names; got {key_selector!r}.")
+    if has_operator_state(key_selector):
+        raise ProgramError(
+            f"The key selector {type(key_selector).__name__} has operator state. The key of a row must not depend on "
+            "what came before it: compute it in a map() before key_by() and select it here."
+        )
+    return KeyBy(resolve(key_type), selector=key_selector)
+
+
+def _column_key_type(row_type: TypeInformation, columns: tuple[str, ...]) -> TypeInformation:
+    if not isinstance(row_type, FieldsTypeInfo):
+        raise ProgramError(
+            f"key_by({columns!r}) needs rows with named fields; this stream is {row_type.describe()}. Give a "
+            "function instead."
+        )
+    types = dict(zip(row_type.field_names, row_type.field_types, strict=True))
+    unknown = [c for c in columns if c not in types]
+    if unknown:
+        raise ProgramError(f"key_by(): the rows have no field {unknown[0]!r}; they have {', '.join(types)}.")
+    return types[columns[0]] if len(columns) == 1 else Types.TUPLE([types[c] for c in columns])
