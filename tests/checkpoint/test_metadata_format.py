@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from holdfast.checkpoint import metadata_format
 from holdfast.checkpoint.metadata_format import decode_metadata, encode_metadata
 from holdfast.errors import CorruptFileError, RestoreError
-from holdfast.state.handles import FileHandle
+from holdfast.state.handles import FileHandle, RawKeyedSnapshot
 from holdfast.storage.checksum import checksum
 from tests.checkpoint.samples import keyed, keyed_file, metadata, record, snapshot
 
@@ -21,6 +21,9 @@ SAMPLE = metadata(
                     0,
                     keyed=keyed(keyed_file("shared/1-7-a")),
                     operator_state=FileHandle("", 3, checksum(b"\x00\xff\n"), b"\x00\xff\n"),
+                    operator_state_version=2,
+                    raw_keyed=RawKeyedSnapshot(3, 9, FileHandle("chk-7/1-raw", 8, "0" * 32)),
+                    raw_operator=FileHandle("", 1, checksum(b"r"), b"r"),
                     transactions=(b"\x00\x01", b""),
                 ),
                 snapshot(1),

@@ -45,8 +45,14 @@ def test_two_operators_cannot_claim_one_state() -> None:
 
 @pytest.mark.parametrize(
     "state",
-    [STATE, [snapshot(operator_state=handle(inline=b"x"))], [snapshot(transactions=(b"t",))]],
-    ids=["keyed", "operator", "transactions"],
+    [
+        STATE,
+        [snapshot(operator_state=handle(inline=b"x"))],
+        [snapshot(raw_keyed=RawKeyedSnapshot(0, 127, handle(inline=b"x")))],
+        [snapshot(raw_operator=handle(inline=b"x"))],
+        [snapshot(transactions=(b"t",))],
+    ],
+    ids=["keyed", "operator", "raw keyed", "raw operator", "transactions"],
 )
 def test_unclaimed_state_is_refused_unless_allowed(state: list[object]) -> None:
     lost = record("gone", state, uid="old-uid")  # type: ignore[arg-type]

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast.checkpoint.shared_files import FileOrigin, left_by_earlier_attempts, origin_of, referenced_files
+from holdfast.state.handles import RawKeyedSnapshot
 from holdfast.storage.filesystem import temporary_path
 from tests.checkpoint.samples import handle, keyed, keyed_file, metadata, record, snapshot
 
@@ -11,13 +12,16 @@ def test_references_are_the_files_of_all_operators_and_not_what_is_inline() -> N
     subtasks = [
         snapshot(0, keyed=keyed(keyed_file("shared/1-1-a"), keyed_file("shared/2-5-a"))),
         snapshot(1, operator_state=handle("chk-5/2-list")),
-        snapshot(2, operator_state=handle(inline=b"few")),
+        snapshot(2, operator_state=handle(inline=b"few"), raw_operator=handle("chk-5/2-raw")),
+        snapshot(3, raw_keyed=RawKeyedSnapshot(0, 127, handle("chk-5/2-groups"))),
     ]
     other = record("other", [snapshot(0, "other", keyed=keyed(keyed_file("shared/2-5-b")))])
     assert referenced_files(metadata(5, [record(subtasks=subtasks), other])) == {
         "shared/1-1-a",
         "shared/2-5-a",
         "chk-5/2-list",
+        "chk-5/2-raw",
+        "chk-5/2-groups",
         "shared/2-5-b",
     }
 

@@ -53,6 +53,7 @@ def test_a_buffering_sink_over_kills_and_rescalings(tmp_path: Path) -> None:
     assert [parallelism for parallelism, _ in PHASES] == [2, 3, 1, 5]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("spark")
 def test_the_order_of_calls_along_a_chain(tmp_path: Path) -> None:
     log = tmp_path / "calls"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, cast
+from typing import Any
 
 from holdfast.errors import FunctionError, HoldfastError
 from holdfast.runtime.batch import Batch
@@ -78,8 +78,7 @@ class FunctionOperator(Operator):
         if not self.spec.event_time:
             self.output.collect(Batch(rows))
             return
-        timeless = cast(list[int], [None] * len(rows))
-        self.output.collect(Batch(rows, timeless, [self.watermark] * len(rows)))
+        self.output.collect(Batch(rows, [None] * len(rows), [self.watermark] * len(rows)))
 
     def _call(self, name: str, *arguments: Any) -> Any:
         with self._reported(name):
