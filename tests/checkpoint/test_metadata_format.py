@@ -21,7 +21,6 @@ SAMPLE = metadata(
                     0,
                     keyed=keyed(keyed_file("shared/1-7-a")),
                     operator_state=FileHandle("", 3, checksum(b"\x00\xff\n"), b"\x00\xff\n"),
-                    operator_state_version=2,
                     raw_keyed=RawKeyedSnapshot(3, 9, FileHandle("chk-7/1-raw", 8, "0" * 32)),
                     raw_operator=FileHandle("", 1, checksum(b"r"), b"r"),
                     transactions=(b"\x00\x01", b""),

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.errors import CorruptFileError, RestoreError
+from holdfast.errors import CorruptFileError
 from holdfast.state import parts_file
 from holdfast.state.descriptors import ListStateDescriptor, MapStateDescriptor
-from holdfast.state.handles import DistributionMode, FileHandle, ListStateSnapshot, SubtaskSnapshot
+from holdfast.state.handles import DistributionMode, ListStateSnapshot, SubtaskSnapshot
 from holdfast.state.operator_state import DefaultOperatorStateBackend
-from holdfast.state.operator_state_file import CURRENT_VERSION, encode_operator_state, restore_operator_state
+from holdfast.state.operator_state_file import encode_operator_state, restore_operator_state
 from holdfast.state.parts_file import PartsFileReader
 from holdfast.state.redistribution import redistribute
 from holdfast.types.typeinfo import Types
@@ -33,7 +32,6 @@ def written(states: list[tuple[ListStateSnapshot, ...]], files: MemoryFiles) -> 
             "operator",
             subtask,
             operator_state=files.write(f"s{subtask}", encode_operator_state(one)) if one else None,
-            operator_state_version=CURRENT_VERSION,
         )
         for subtask, one in enumerate(states)
     ]
@@ -122,30 +120,3 @@ def test_a_failed_restore_closes_every_file(monkeypatch: pytest.MonkeyPatch) -> 
             restore_operator_state(snapshots, 0, 2, files)
         assert len(opened) == 3
         assert all(file.closed for file in opened[:2])
-
-
-def test_the_first_version_is_read() -> None:
-    """Bytes as the first version wrote them: a map of version and states."""
-    data = bytes.fromhex(
-        "82a776657273696f6e01a67374617465739184a46e616d65a76e756d62657273a46d6f6465b053504c49545f4449535452494255"
-        "5445ab73657269616c697a65727381a576616c756582a776657273696f6e01a47479706582a46b696e64a56261736963a46e616d"
-        "65a44c4f4e47a8656c656d656e747393c40101c40102c40103"
-    )
-    files = MemoryFiles()
-    old = [SubtaskSnapshot("operator", 0, operator_state=files.write("old", data))]
-    assert old[0].operator_state_version == 1, "metadata of the first version does not say which it is"
-    new = restored(old, 2, files)
-    assert [one.get_list_state(NUMBERS).get() for one in new] == [[1, 2], [3]]
-
-
-def test_other_versions_and_other_files_are_refused() -> None:
-    files = MemoryFiles()
-    handle = files.write("state", encode_operator_state(()))
-    with pytest.raises(RestoreError, match=r"operator one, subtask 0, was stored in version 3; .* reads \[1, 2\]"):
-        restore_operator_state(
-            [SubtaskSnapshot("one", 0, operator_state=handle, operator_state_version=3)], 0, 1, files
-        )
-    for data in (b"", b"\x01", msgspec.msgpack.encode({"version": 1})):
-        with pytest.raises(RestoreError, match="not of operator state"):
-            broken: FileHandle = files.write("broken", data)
-            restore_operator_state([SubtaskSnapshot("one", 0, operator_state=broken)], 0, 1, files)

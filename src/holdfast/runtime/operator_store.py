@@ -25,7 +25,7 @@ from holdfast.state.keyed_backend import KeyedScope, KeyedStateBackend
 from holdfast.state.keygroups import KeyGroupRange
 from holdfast.state.keys import KeyCodec
 from holdfast.state.operator_state import DefaultOperatorStateBackend, RegisteredStates
-from holdfast.state.operator_state_file import CURRENT_VERSION, encode_operator_state
+from holdfast.state.operator_state_file import encode_operator_state
 from holdfast.state.raw_state import RawStateOutputs
 from holdfast.state.restore import restore_into
 from holdfast.state.snapshot_files import InlineSnapshotReader
@@ -147,7 +147,6 @@ class OperatorStore:
             self._subtask,
             keyed,
             operator_state,
-            CURRENT_VERSION,
             None if raw_keyed is None else RawKeyedSnapshot(own.start, own.end, raw_keyed),
             raw_operator,
             sync_millis=round((time.monotonic() - started) * 1000),

@@ -100,9 +100,8 @@ class SubtaskSnapshot(msgspec.Struct, frozen=True):
     operator_id: str
     subtask: int
     keyed: KeyedSnapshot | None = None
-    #: the managed lists and maps, in the format of ``operator_state_version`` (see state/operator_state_file.py)
+    #: the managed lists and maps (see state/operator_state_file.py)
     operator_state: FileHandle | None = None
-    operator_state_version: int = 1
     #: what an operator wrote itself, per key group and in partitions
     raw_keyed: RawKeyedSnapshot | None = None
     raw_operator: FileHandle | None = None

@@ -4,20 +4,17 @@ that redistribution gives to its subtask.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 
-from holdfast.errors import RestoreError
-from holdfast.state.handles import DistributionMode, FileHandle, ListStateIndex, ListStateSnapshot, SubtaskSnapshot
+from holdfast.state.handles import DistributionMode, ListStateIndex, ListStateSnapshot, SubtaskSnapshot
 from holdfast.state.operator_state import RegisteredStates
 from holdfast.state.parts_file import PartsFileReader, encode_parts_file
 from holdfast.state.redistribution import redistribute
 from holdfast.state.snapshot_io import SnapshotReader
-
-CURRENT_VERSION = 2
 
 
 class _StateInfo(msgspec.Struct, array_like=True, frozen=True):
@@ -30,7 +27,7 @@ class _StateInfo(msgspec.Struct, array_like=True, frozen=True):
 
 
 def encode_operator_state(states: Sequence[ListStateSnapshot]) -> bytes:
-    """The bytes of a snapshot, for ``SubtaskSnapshot.operator_state`` with CURRENT_VERSION."""
+    """The bytes of a snapshot, for ``SubtaskSnapshot.operator_state``."""
     info = [_StateInfo(state.name, state.mode, state.serializers, len(state.elements)) for state in states]
     return encode_parts_file(info, [element for state in states for element in state.elements])
 
@@ -53,32 +50,15 @@ def restore_operator_state(
         return states, sum(file.bytes_read for file in files if file is not None)
 
 
-class _File(Protocol):
-    bytes_read: int
-
-    def info(self, kind: Any) -> Any: ...
-
-    def read(self, parts: Sequence[int]) -> list[bytes]: ...
-
-    def close(self) -> None: ...
-
-
-def _open(snapshot: SubtaskSnapshot, reader: SnapshotReader, stack: ExitStack) -> _File | None:
+def _open(snapshot: SubtaskSnapshot, reader: SnapshotReader, stack: ExitStack) -> PartsFileReader | None:
     if snapshot.operator_state is None:
         return None
-    opener = _OPENERS.get(snapshot.operator_state_version)
-    if opener is None:
-        raise RestoreError(
-            f"The operator state of operator {snapshot.operator_id}, subtask {snapshot.subtask}, was stored in version "
-            f"{snapshot.operator_state_version}; this version of Holdfast reads {sorted(_OPENERS)}. Restore it with "
-            "the version that wrote it."
-        )
-    file = opener(snapshot.operator_state, reader)
+    file = PartsFileReader(snapshot.operator_state, reader)
     stack.callback(file.close)
     return file
 
 
-def _index(number: int, file: _File | None) -> tuple[ListStateIndex, ...]:
+def _index(number: int, file: PartsFileReader | None) -> tuple[ListStateIndex, ...]:
     if file is None:
         return ()
     states: list[ListStateIndex] = []
@@ -90,7 +70,7 @@ def _index(number: int, file: _File | None) -> tuple[ListStateIndex, ...]:
     return tuple(states)
 
 
-def _read(files: Sequence[_File | None], wanted: Sequence[ListStateIndex]) -> dict[tuple[int, int], bytes]:
+def _read(files: Sequence[PartsFileReader | None], wanted: Sequence[ListStateIndex]) -> dict[tuple[int, int], bytes]:
     values: dict[tuple[int, int], bytes] = {}
     places = sorted({place for state in wanted for place in state.elements})
     for number, file in enumerate(files):
@@ -98,35 +78,3 @@ def _read(files: Sequence[_File | None], wanted: Sequence[ListStateIndex]) -> di
         if file is not None and parts:
             values.update(zip([(number, part) for part in parts], file.read(parts), strict=True))
     return values
-
-
-class _VersionOne:
-    """The first format: one msgpack value, which can only be read whole."""
-
-    class _Stored(msgspec.Struct):
-        version: int
-        states: tuple[ListStateSnapshot, ...]
-
-    def __init__(self, handle: FileHandle, reader: SnapshotReader) -> None:
-        data = reader.read(handle)
-        self.bytes_read = len(data)
-        try:
-            self._states = msgspec.msgpack.decode(data, type=self._Stored).states
-        except msgspec.MsgspecError as error:
-            raise RestoreError(
-                f"Stored operator state cannot be read: {error}. The file is not of operator state."
-            ) from error
-        self._parts = [element for state in self._states for element in state.elements]
-
-    def info(self, kind: Any) -> Any:
-        return [_StateInfo(state.name, state.mode, state.serializers, len(state.elements)) for state in self._states]
-
-    def read(self, parts: Sequence[int]) -> list[bytes]:
-        return [self._parts[part] for part in parts]
-
-    def close(self) -> None:
-        """Nothing is open."""
-
-
-#: One reader per version that was ever written.
-_OPENERS: dict[int, Callable[[FileHandle, SnapshotReader], _File]] = {1: _VersionOne, 2: PartsFileReader}
