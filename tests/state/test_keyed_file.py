@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.errors import CorruptFileError
-from holdfast.state import keyed_file
+from holdfast.state import footed_file, keyed_file
 from holdfast.state.handles import KeyedFile, SnapshotKind
 from holdfast.state.keyed_file import EncodedPart, KeyedFileReader, encode_parts, reads_at_once
 from holdfast.state.keygroups import KeyGroupRange
@@ -130,8 +130,8 @@ def test_neighbouring_blocks_are_read_together() -> None:
 def test_every_flipped_byte_is_found(monkeypatch: pytest.MonkeyPatch, whole: bool, recorded: bool) -> None:
     monkeypatch.setattr(keyed_file, "BLOCK_BYTES", 200)
     if not whole:
-        monkeypatch.setattr(keyed_file, "_WHOLE_FILE_BYTES", 0)
-        monkeypatch.setattr(keyed_file, "_TAIL_BYTES", 64)
+        monkeypatch.setattr(keyed_file, "WHOLE_FILE_BYTES", 0)
+        monkeypatch.setattr(footed_file, "_TAIL_BYTES", 64)
     entries = [entry(group, number, b"%d" % number) for group in range(4) for number in range(20)]
     [part] = encode_parts(entries, [(b"\0\1", b"\0\2")], ALL)
     assert read_all(part) == entries

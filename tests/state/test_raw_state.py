@@ -88,7 +88,7 @@ def test_only_streams_that_are_asked_for_are_read() -> None:
     inputs = open_raw_keyed(snapshots, KeyGroupRange(4, 7), files)
     assert files.bytes_read <= 64 << 10
     assert next(iter(inputs)).get_stream().read() == content[4]
-    assert inputs.bytes_read == files.bytes_read <= 200_000 + (64 << 10)
+    assert files.bytes_read <= 200_000 + (64 << 10)
 
 
 def test_streams_are_files_as_python_knows_them() -> None:

@@ -40,7 +40,7 @@ def written_lists(record: OperatorRecord, reader: SnapshotReader) -> tuple[ListS
 def _lists(
     record: OperatorRecord, subtask: int, parallelism: int, reader: SnapshotReader
 ) -> tuple[ListStateSnapshot, ...]:
-    states, _ = restore_operator_state(record.subtasks, subtask, parallelism, reader)
+    states = restore_operator_state(record.subtasks, subtask, parallelism, reader)
     return tuple(snapshot for _, entry in states.items() for snapshot in entry.restored)
 
 

@@ -12,14 +12,13 @@ one before ended. Range tombstones are in the first part and apply to the files 
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 import pyarrow as pa
 import xxhash
 
-from holdfast.errors import CorruptFileError
+from holdfast.state.footed_file import WHOLE_FILE_BYTES, FileFormat, FootedFile
 from holdfast.state.handles import KeyedFile
 from holdfast.state.keygroups import KeyGroupRange
 from holdfast.state.layout import read_group
@@ -31,18 +30,12 @@ KeyRange = tuple[bytes, bytes]
 BLOCK_BYTES = 64 << 10
 #: A file is closed when it has this many bytes.
 PART_BYTES = 64 << 20
-#: Files up to this size are read at once when all of them is wanted.
-_WHOLE_FILE_BYTES = 256 << 10
-#: Where the length of the footer is not known, so many bytes of the file's end are read first.
-_TAIL_BYTES = 64 << 10
 #: Neighbouring blocks are read together, up to this many bytes.
 _READ_BYTES = 4 << 20
 #: Rough bytes that an entry costs beside its key and value.
 _ENTRY_OVERHEAD = 8
 
-_MAGIC = b"HFKEYED"
-_VERSION = 1
-_TRAILER = struct.Struct(">Q16s7sB")
+_FORMAT = FileFormat(b"HFKEYED", 1, "keyed state")
 _CODEC = "zstd"
 _SCHEMA = pa.schema([("key", pa.binary()), ("value", pa.binary())])
 
@@ -117,13 +110,12 @@ class _Writer:
         self.size += len(data)
 
     def finish(self) -> EncodedPart:
-        footer = msgspec.msgpack.encode(_Footer(self._entries, self._ranges, self._index))
-        trailer = _TRAILER.pack(len(footer), xxhash.xxh3_128_digest(footer), _MAGIC, _VERSION)
+        ending = _FORMAT.ending(msgspec.msgpack.encode(_Footer(self._entries, self._ranges, self._index)))
         spans_all = bool(self._ranges) or not self._index
         first = self._key_groups.start if spans_all else self._index[0].first_group
         last = self._key_groups.end if spans_all else self._index[-1].last_group
-        data = b"".join((*self._pieces, footer, trailer))
-        return EncodedPart(data, first, last, self._entries, len(footer) + len(trailer))
+        data = b"".join((*self._pieces, ending))
+        return EncodedPart(data, first, last, self._entries, len(ending))
 
 
 def _blocks(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
@@ -147,16 +139,9 @@ class KeyedFileReader:
     """Reads one file, only the blocks of ``key_groups``, and of these no byte twice."""
 
     def __init__(self, file: KeyedFile, reader: SnapshotReader, key_groups: KeyGroupRange) -> None:
-        self._handle = file.handle
-        self._reader = reader
         self._key_groups = key_groups
-        self._index_bytes = file.index_bytes
-        self._whole: bytes | None = None
-        if reads_at_once(file, key_groups):
-            self._whole = reader.read(file.handle)
-            if len(self._whole) != file.handle.size:
-                raise self._corrupt(f"it has {len(self._whole)} bytes, expected {file.handle.size}")
-        footer = self._read_footer()
+        self._file = FootedFile(file.handle, reader, _FORMAT, reads_at_once(file, key_groups), file.index_bytes)
+        footer = _footer_decoder.decode(self._file.footer)
         self.ranges: list[KeyRange] = footer.ranges
         self._index = footer.blocks
 
@@ -165,7 +150,7 @@ class KeyedFileReader:
         start, end = self._key_groups.start, self._key_groups.end
         for run in self._runs_of(self._key_groups):
             origin = run[0].offset
-            data = self._read(origin, _length(run))
+            data = self._file.read(origin, _length(run))
             for block in run:
                 entries = self._decode(block, data[block.offset - origin : block.offset - origin + block.length])
                 if block.first_group < start or block.last_group > end:
@@ -174,7 +159,7 @@ class KeyedFileReader:
 
     def bytes_of(self, key_groups: KeyGroupRange) -> int:
         """How many bytes a reader of these key groups reads by ranges, its index included."""
-        return self._index_bytes + sum(map(_length, self._runs_of(key_groups)))
+        return self._file.footer_bytes + sum(map(_length, self._runs_of(key_groups)))
 
     def _runs_of(self, key_groups: KeyGroupRange) -> Iterator[list[_Block]]:
         return _runs(
@@ -182,43 +167,16 @@ class KeyedFileReader:
         )
 
     def _decode(self, block: _Block, data: bytes) -> list[Entry]:
-        if xxhash.xxh3_128_digest(data) != block.digest:
-            raise self._corrupt(f"the block at byte {block.offset} does not have its checksum")
+        self._file.verify(data, block.offset, block.digest)
         raw = pa.decompress(data, decompressed_size=block.raw_length, codec=_CODEC)
         batch = pa.ipc.read_record_batch(raw, _SCHEMA)
         return list(zip(batch.column(0).to_pylist(), batch.column(1).to_pylist(), strict=True))
-
-    def _read_footer(self) -> _Footer:
-        size = self._handle.size
-        if size < _TRAILER.size:
-            raise self._corrupt(f"it has {size} bytes, fewer than a file of keyed state has")
-        tail_start = max(0, size - (self._index_bytes or _TAIL_BYTES))
-        tail = self._read(tail_start, size - tail_start)
-        length, digest, magic, version = _TRAILER.unpack(tail[-_TRAILER.size :])
-        if magic != _MAGIC or version != _VERSION:
-            raise self._corrupt(f"its end is {magic!r} version {version}, expected {_MAGIC!r} version {_VERSION}")
-        start = size - _TRAILER.size - length
-        if start < 0:
-            raise self._corrupt(f"its footer of {length} bytes does not fit its {size} bytes")
-        footer = tail[start - tail_start : -_TRAILER.size] if start >= tail_start else self._read(start, length)
-        self._index_bytes = len(tail) if start >= tail_start else len(tail) + length
-        if xxhash.xxh3_128_digest(footer) != digest:
-            raise self._corrupt("its footer does not have its checksum")
-        return _footer_decoder.decode(footer)
-
-    def _read(self, offset: int, length: int) -> bytes:
-        if self._whole is not None:
-            return self._whole[offset : offset + length]
-        return self._reader.read_range(self._handle, offset, length)
-
-    def _corrupt(self, message: str) -> CorruptFileError:
-        return CorruptFileError(self._handle.path or "(stored inline in the checkpoint's metadata)", message)
 
 
 def reads_at_once(file: KeyedFile, key_groups: KeyGroupRange) -> bool:
     """Whether a reader of these key groups takes the whole file in one read: it wants all of it, and it is small."""
     wanted = key_groups.start <= file.first_key_group and file.last_key_group <= key_groups.end
-    return wanted and file.handle.size <= _WHOLE_FILE_BYTES
+    return wanted and file.handle.size <= WHOLE_FILE_BYTES
 
 
 def _length(run: Sequence[_Block]) -> int:

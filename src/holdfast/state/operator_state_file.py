@@ -34,8 +34,8 @@ def encode_operator_state(states: Sequence[ListStateSnapshot]) -> bytes:
 
 def restore_operator_state(
     written: Sequence[SubtaskSnapshot], subtask: int, parallelism: int, reader: SnapshotReader
-) -> tuple[RegisteredStates, int]:
-    """What one subtask gets of what all old subtasks wrote, and the bytes that were read for it."""
+) -> RegisteredStates:
+    """What one subtask gets of what all old subtasks wrote."""
     with ExitStack() as stack:
         files = [_open(snapshot, reader, stack) for snapshot in written]
         # First pass: what states there are. Places stand for elements, and are dealt out in their stead.
@@ -43,11 +43,10 @@ def restore_operator_state(
         mine = redistribute(stored, parallelism)[subtask]
         # Second pass: the elements that this subtask got.
         values = _read(files, mine)
-        states = RegisteredStates.of(
+        return RegisteredStates.of(
             ListStateSnapshot(one.name, one.mode, one.serializers, tuple(values[place] for place in one.elements))
             for one in mine
         )
-        return states, sum(file.bytes_read for file in files if file is not None)
 
 
 def _open(snapshot: SubtaskSnapshot, reader: SnapshotReader, stack: ExitStack) -> PartsFileReader | None:

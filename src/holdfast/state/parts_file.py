@@ -8,7 +8,6 @@ the format's magic and version. So every byte that is used is verified, and bloc
 
 from __future__ import annotations
 
-import struct
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
@@ -17,19 +16,12 @@ from typing import Any, Self
 import msgspec
 import xxhash
 
-from holdfast.errors import CorruptFileError
+from holdfast.state.footed_file import WHOLE_FILE_BYTES, FileFormat, FootedFile
 from holdfast.state.handles import FileHandle
 from holdfast.state.snapshot_io import SnapshotReader
 
 BLOCK_BYTES = 64 << 10
-#: Files up to this size are read at once.
-WHOLE_FILE_BYTES = 256 << 10
-#: Of larger files the last bytes are read first.
-_TAIL_BYTES = 64 << 10
-
-_MAGIC = b"HFPARTS"
-_VERSION = 1
-_TRAILER = struct.Struct(">Q16s7sB")
+_FORMAT = FileFormat(b"HFPARTS", 1, "operator state")
 
 
 class _Block(msgspec.Struct, array_like=True, frozen=True):
@@ -59,8 +51,7 @@ def encode_parts_file(info: Any, parts: Sequence[bytes]) -> bytes:
         pieces.append(data)
     encoded = msgspec.Raw(msgspec.msgpack.encode(info))
     footer = msgspec.msgpack.encode(_Footer(encoded, [len(part) for part in parts], blocks))
-    trailer = _TRAILER.pack(len(footer), xxhash.xxh3_128_digest(footer), _MAGIC, _VERSION)
-    return b"".join((*pieces, footer, trailer))
+    return b"".join((*pieces, _FORMAT.ending(footer)))
 
 
 def _cuts(parts: Sequence[bytes]) -> Iterator[tuple[int, int]]:
@@ -75,17 +66,16 @@ def _cuts(parts: Sequence[bytes]) -> Iterator[tuple[int, int]]:
 
 
 class PartsFileReader:
-    """Reads one file, only the parts that are asked for. ``bytes_read`` counts what came from the storage.
+    """Reads one file, only the parts that are asked for.
 
     Made, it has read the footer. It is to be closed; nothing can be read from it then.
     """
 
     def __init__(self, handle: FileHandle, reader: SnapshotReader) -> None:
-        self._handle = handle
-        self._reader: SnapshotReader | None = reader
-        self._whole: bytes | None = None
-        self.bytes_read = 0
-        footer = self._read_footer()
+        whole = handle.inline is not None or handle.size <= WHOLE_FILE_BYTES
+        self._name = handle.path or "operator state"
+        self._file: FootedFile | None = FootedFile(handle, reader, _FORMAT, whole)
+        footer = _footer_decoder.decode(self._file.footer)
         self._info = footer.info
         self.lengths: list[int] = footer.lengths
         self._blocks = footer.blocks
@@ -94,26 +84,26 @@ class PartsFileReader:
 
     @property
     def closed(self) -> bool:
-        return self._reader is None
+        return self._file is None
 
     def info(self, kind: Any) -> Any:
         """What the writer said about the parts, as ``kind``."""
         try:
             return msgspec.msgpack.decode(self._info, type=kind)
         except msgspec.MsgspecError as error:
-            raise self._corrupt(f"it does not say about its parts what was expected: {error}") from error
+            raise self._open().corrupt(f"it does not say about its parts what was expected: {error}") from error
 
     def read(self, parts: Sequence[int]) -> list[bytes]:
         """The parts of these numbers, in the order in which they are asked for."""
         found: dict[int, bytes] = {}
         wanted = sorted(set(parts))
         for first, last in _runs(sorted({self._block_of(part) for part in wanted})):
-            data = self._read(self._offsets[first], self._offsets[last + 1] - self._offsets[first])
+            data = self._open().read(self._offsets[first], self._offsets[last + 1] - self._offsets[first])
             self._take(first, last, data, found)
         return [found[part] for part in parts]
 
     def close(self) -> None:
-        self._reader = self._whole = None
+        self._file = None
 
     def __enter__(self) -> Self:
         return self
@@ -130,51 +120,16 @@ class PartsFileReader:
         for number in range(first, last + 1):
             block = self._blocks[number]
             end = position + block.length
-            if xxhash.xxh3_128_digest(data[position:end]) != block.digest:
-                raise self._corrupt(f"the block at byte {self._offsets[number]} does not have its checksum")
+            self._open().verify(data[position:end], self._offsets[number], block.digest)
             next_block = self._block_starts[number + 1] if number + 1 < len(self._blocks) else len(self.lengths)
             for part in range(block.first_part, next_block):
                 found[part] = data[position : position + self.lengths[part]]
                 position += self.lengths[part]
 
-    def _read_footer(self) -> _Footer:
-        size = self._handle.size
-        if size < _TRAILER.size:
-            raise self._corrupt(f"it has {size} bytes, fewer than a file of operator state has")
-        if self._handle.inline is not None or size <= WHOLE_FILE_BYTES:
-            self._whole = self._open().read(self._handle)
-            self.bytes_read += len(self._whole)
-        tail_start = max(0, size - _TAIL_BYTES)
-        tail = self._read(tail_start, size - tail_start)
-        length, digest, magic, version = _TRAILER.unpack(tail[-_TRAILER.size :])
-        if magic != _MAGIC or version != _VERSION:
-            raise self._corrupt(f"its end is {magic!r} version {version}, expected {_MAGIC!r} version {_VERSION}")
-        start = size - _TRAILER.size - length
-        if start < 0:
-            raise self._corrupt(f"its footer of {length} bytes does not fit its {size} bytes")
-        footer = tail[start - tail_start : -_TRAILER.size] if start >= tail_start else self._read(start, length)
-        if xxhash.xxh3_128_digest(footer) != digest:
-            raise self._corrupt("its footer does not have its checksum")
-        return _footer_decoder.decode(footer)
-
-    def _read(self, offset: int, length: int) -> bytes:
-        if self._whole is not None:
-            return self._whole[offset : offset + length]
-        data = self._open().read_range(self._handle, offset, length)
-        self.bytes_read += length
-        return data
-
-    def _open(self) -> SnapshotReader:
-        if self._reader is None:
+    def _open(self) -> FootedFile:
+        if self._file is None:
             raise ValueError(f"{self._name} is closed: what it holds can be read during a restore only")
-        return self._reader
-
-    @property
-    def _name(self) -> str:
-        return self._handle.path or "(stored inline in the checkpoint's metadata)"
-
-    def _corrupt(self, message: str) -> CorruptFileError:
-        return CorruptFileError(self._name, message)
+        return self._file
 
 
 def _runs(numbers: Sequence[int]) -> Iterator[tuple[int, int]]:

@@ -174,15 +174,12 @@ class RawStateInputs(Generic[Provider]):
 
     def __init__(self) -> None:
         self._stack = ExitStack()
-        self._files: list[PartsFileReader] = []
         self._providers: list[Provider] = []
         #: The operator asked for them: what it does not read it does not want.
         self.asked = False
 
     def open(self, handle: FileHandle, reader: SnapshotReader) -> PartsFileReader:
-        file = self._stack.enter_context(PartsFileReader(handle, reader))
-        self._files.append(file)
-        return file
+        return self._stack.enter_context(PartsFileReader(handle, reader))
 
     def stream(self, file: PartsFileReader, part: int) -> Callable[[], BinaryIO]:
         def open_stream() -> BinaryIO:
@@ -192,10 +189,6 @@ class RawStateInputs(Generic[Provider]):
 
     def add(self, provider: Provider) -> None:
         self._providers.append(provider)
-
-    @property
-    def bytes_read(self) -> int:
-        return sum(file.bytes_read for file in self._files)
 
     def __len__(self) -> int:
         return len(self._providers)
