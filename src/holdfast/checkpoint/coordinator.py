@@ -122,8 +122,10 @@ class CheckpointCoordinator:
     # -- triggering
 
     def next_due(self) -> int | None:
-        """When a checkpoint may be due, so that an idle job knows how long it may sleep."""
-        return self._schedule.next_due()
+        """When a checkpoint may be due, so that an idle job knows how long it may sleep; None while as many are pending
+        as may be.
+        """
+        return None if len(self._pending) >= self._policy.max_concurrent else self._schedule.next_due()
 
     def trigger_if_due(self, epoch: int, now: int, force: bool = False, full: bool = False) -> CheckpointRequest | None:
         """The checkpoint that epoch ``epoch`` carries, if any. ``force`` ignores interval, pause and concurrency."""
@@ -163,6 +165,9 @@ class CheckpointCoordinator:
             self._cleaner.release(snapshot_files(snapshot))
             self._clean()
         return result
+
+    def pending_ids(self) -> frozenset[int]:
+        return frozenset(self._pending)
 
     def ready(self) -> list[int]:
         """Pending checkpoints that every subtask has acknowledged, oldest first."""
@@ -204,6 +209,15 @@ class CheckpointCoordinator:
         if self._failures.failed(checkpoint_id, reason):
             self.job_failure = CheckpointError(f"{THRESHOLD_MESSAGE} Checkpoint {checkpoint_id}: {text}", reason)
         self._release_files_of(pending)
+
+    def delete_files_of(self, origin: FileOrigin) -> None:
+        """What was written for an aborted checkpoint, up to now."""
+        try:
+            self._cleaner.release(self._storage.paths_of(origin))
+        except StorageError as error:
+            _log.warning(
+                "Files of the aborted checkpoint %d are left for the next attempt: %s", origin.checkpoint_id, error
+            )
         self._clean()
 
     def expire(self, now: int) -> list[int]:
@@ -327,13 +341,7 @@ class CheckpointCoordinator:
 
     def _release_files_of(self, pending: PendingCheckpoint) -> None:
         self._cleaner.release(pending.written_files())
-        origin = FileOrigin(pending.request.attempt, pending.checkpoint_id)
-        try:
-            self._cleaner.release(self._storage.paths_of(origin))
-        except StorageError as error:
-            _log.warning(
-                "Files of the aborted checkpoint %d are left for the next attempt: %s", origin.checkpoint_id, error
-            )
+        self.delete_files_of(FileOrigin(pending.request.attempt, pending.checkpoint_id))
 
     def _needed(self) -> set[str]:
         files: set[str] = set()

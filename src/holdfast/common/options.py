@@ -98,6 +98,21 @@ CHECKPOINT_INLINE_THRESHOLD: Option[int] = Option(
     older=("state.storage.fs.memory-threshold", "state.backend.fs.memory-threshold"),
     most=1 << 20,
 )
+UPLOAD_WAIT: Option[int] = Option(
+    "holdfast.checkpoint.upload-wait",
+    DURATION,
+    100,
+    "How long a task waits for its snapshot to be stored. One that takes longer is stored while the next epochs run, "
+    "and the checkpoint completes later.",
+)
+UPLOAD_HEARTBEAT_TIMEOUT: Option[int] = Option(
+    "holdfast.checkpoint.upload-heartbeat-timeout",
+    DURATION,
+    10_000,
+    "An upload that goes on behind its epoch says every second that it is alive; when it does not for this long, its "
+    "checkpoint is aborted.",
+    least=2_000,
+)
 
 BACKEND: Option[str] = Option(
     "state.backend.type",

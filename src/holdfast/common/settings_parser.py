@@ -95,6 +95,8 @@ def checkpoint_settings(configuration: Configuration) -> CheckpointSettings:
         directory=_checkpoint_directory(configuration),
         incremental=get(options.CHECKPOINT_INCREMENTAL),
         inline_threshold=get(options.CHECKPOINT_INLINE_THRESHOLD),
+        upload_wait_ms=get(options.UPLOAD_WAIT),
+        heartbeat_timeout_ms=get(options.UPLOAD_HEARTBEAT_TIMEOUT),
     )
 
 

@@ -65,6 +65,8 @@ class EpochSpec:
     #: Drawn by the driver for each attempt: a store that an attempt of the same number of another driver left is not
     #: taken for restored.
     restore_nonce: str = ""
+    #: How long a task waits for its snapshot to be stored before it lets the upload go on alone; None is without end.
+    upload_wait_seconds: float | None = None
 
     def base_nonce(self, level: int, slot: int) -> str:
         """The nonce of the stamp that the task of (level, slot) continues."""
@@ -107,6 +109,8 @@ class Acknowledgement(msgspec.Struct, frozen=True):
     snapshots: tuple[SubtaskSnapshot, ...] = ()
     #: Why no snapshot could be written: the checkpoint is aborted, the epoch counts.
     snapshot_failure: str | None = None
+    #: The snapshots are still being stored: the name of the note that will say what became of them.
+    late_snapshots: str | None = None
     #: The earliest processing-time timer of the task's operators, in milliseconds.
     next_timer: int | None = None
     #: Nothing more will come out of any operator of this task.

@@ -16,8 +16,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from holdfast.errors import StoreVersionError
 from holdfast.runtime.chain import Chain
 from holdfast.runtime.context import StateSnapshotContext
@@ -29,9 +27,9 @@ from holdfast.runtime.local_files import attempt_directory
 from holdfast.runtime.operator import Operator
 from holdfast.runtime.operator_store import OperatorStore
 from holdfast.runtime.plan import JobPlan
+from holdfast.runtime.prepared import PreparedSubtask
 from holdfast.runtime.state_context import OperatorStateContext
-from holdfast.state.handles import CheckpointRequest, SubtaskSnapshot
-from holdfast.state.snapshot_io import SnapshotWriter
+from holdfast.state.handles import CheckpointRequest
 from holdfast.state.store import Stamp
 
 _TaskKey = tuple[str, int, int, int]
@@ -212,18 +210,16 @@ class LiveTask:
 
     # -- the end of an epoch
 
-    def snapshot(self, request: CheckpointRequest, writer: SnapshotWriter, nonce: str) -> list[SubtaskSnapshot]:
-        """Write the state of every operator, tail to head: each function first, then its backends."""
-        snapshots: list[SubtaskSnapshot] = []
+    def prepare_snapshots(self, request: CheckpointRequest, nonce: str) -> list[PreparedSubtask]:
+        """Pin the state of every operator, tail to head: each function first, then its backends."""
+        prepared: list[PreparedSubtask] = []
         for chain in self.chains:
             for operator in reversed(chain.operators):
                 store = self._stores[operator.spec.operator_id]
                 with store.raw_outputs() as raw:
                     operator.snapshot_state(StateSnapshotContext(request.checkpoint_id, request.timestamp, raw))
-                written = store.snapshot(request, writer, nonce, raw)
-                progress = {"watermark": operator.watermark, "finished": chain.finished}
-                snapshots.append(msgspec.structs.replace(written, **progress))
-        return snapshots
+                prepared.append(store.prepare(request, nonce, raw, (operator.watermark, chain.finished)))
+        return prepared
 
     def commit(self, spec: EpochSpec, nonce: str) -> None:
         stamp = Stamp(spec.epoch, nonce)

@@ -11,16 +11,11 @@ from holdfast.failpoints import failpoint
 from holdfast.runtime.epoch import RestoredJob
 from holdfast.runtime.local_files import attempt_directory
 from holdfast.runtime.plan import JobPlan, OperatorSpec
+from holdfast.runtime.prepared import PreparedSubtask
 from holdfast.runtime.restored_state import keyed_share, open_raw_state, restored_lists
 from holdfast.runtime.state_context import OperatorStateContext
 from holdfast.runtime.timer_service import TimerManager
-from holdfast.state.handles import (
-    CheckpointRequest,
-    FileHandle,
-    OperatorRecord,
-    RawKeyedSnapshot,
-    SubtaskSnapshot,
-)
+from holdfast.state.handles import CheckpointRequest, OperatorRecord
 from holdfast.state.keyed_backend import KeyedScope, KeyedStateBackend
 from holdfast.state.keygroups import KeyGroupRange
 from holdfast.state.keys import KeyCodec
@@ -29,8 +24,8 @@ from holdfast.state.operator_state_file import encode_operator_state
 from holdfast.state.raw_state import RawStateOutputs
 from holdfast.state.restore import restore_into
 from holdfast.state.snapshot_files import InlineSnapshotReader
-from holdfast.state.snapshot_io import CountingReader, SnapshotReader, SnapshotWriter
-from holdfast.state.snapshots import async_write, sync_prepare
+from holdfast.state.snapshot_io import CountingReader, SnapshotReader
+from holdfast.state.snapshots import sync_prepare
 from holdfast.state.store import LocalStore, Stamp
 
 
@@ -124,33 +119,31 @@ class OperatorStore:
         key_groups = self._key_groups if self._spec.keyed else None
         return RawStateOutputs(self._spec.describe(self._subtask), key_groups)
 
-    def snapshot(
-        self, request: CheckpointRequest, writer: SnapshotWriter, nonce: str, raw: RawStateOutputs
-    ) -> SubtaskSnapshot:
-        """Write what the checkpoint asks for. Called inside the epoch's transaction, before its commit."""
+    def prepare(
+        self, request: CheckpointRequest, nonce: str, raw: RawStateOutputs, progress: tuple[int, bool]
+    ) -> PreparedSubtask:
+        """Pin what the checkpoint asks for, inside the epoch's transaction, before its commit. ``progress`` is the
+        watermark of the operator, and whether its input has ended.
+        """
         started = time.monotonic()
-        name = f"{self._spec.operator_id}-{self._subtask}-{nonce}"
         keyed = None
         if self.keyed_state is not None:
-            prepared = sync_prepare(self.keyed_state, request, self._spec.operator_id, self._subtask)
-            keyed = async_write(prepared, writer, name)
-        failpoint("task.uploading", epoch=request.epoch, subtask=self._subtask, operator=self._spec.name)
+            keyed = sync_prepare(self.keyed_state, request, self._spec.operator_id, self._subtask)
         lists = self.state.operator_state.snapshot()
-        operator_state = writer.write(f"{name}-operator", encode_operator_state(lists)) if lists else None
-        raw_keyed = _written(writer, f"{name}-raw-keyed", raw.encoded_keyed())
-        raw_operator = _written(writer, f"{name}-raw-operator", raw.encoded_operator())
-        files = [file.handle for file in keyed.files] if keyed is not None else []
-        files += [handle for handle in (operator_state, raw_keyed, raw_operator) if handle is not None]
-        own = self._key_groups
-        return SubtaskSnapshot(
-            self._spec.operator_id,
-            self._subtask,
-            keyed,
-            operator_state,
-            None if raw_keyed is None else RawKeyedSnapshot(own.start, own.end, raw_keyed),
-            raw_operator,
+        return PreparedSubtask(
+            request=request,
+            operator_id=self._spec.operator_id,
+            operator_name=self._spec.name,
+            subtask=self._subtask,
+            name=f"{self._spec.operator_id}-{self._subtask}-{nonce}",
+            key_groups=self._key_groups,
+            keyed=keyed,
+            operator_state=encode_operator_state(lists) if lists else None,
+            raw_keyed=raw.encoded_keyed(),
+            raw_operator=raw.encoded_operator(),
+            watermark=progress[0],
+            finished=progress[1],
             sync_millis=round((time.monotonic() - started) * 1000),
-            bytes_written=sum(handle.size for handle in files),
         )
 
     def commit(self, stamp: Stamp, durable_epoch: int) -> None:
@@ -172,7 +165,3 @@ class OperatorStore:
 
     def remove(self) -> None:
         shutil.rmtree(self._directory, ignore_errors=True)
-
-
-def _written(writer: SnapshotWriter, name: str, data: bytes | None) -> FileHandle | None:
-    return None if data is None else writer.write(name, data)

@@ -1,7 +1,7 @@
 """One Spark task of one epoch: partition ``slot`` of a level. Pure Python; the Spark side hands it envelopes and takes
 envelopes.
 
-The order below is what exactly-once rests on: outputs and barriers are handed out first, then snapshots are written,
+The order below is what exactly-once rests on: outputs and barriers are handed out first, then snapshots are pinned,
 then the local stores commit under the execution's nonce, and only then is the acknowledgement sent. A process that
 dies anywhere leaves the stamp of the epoch before.
 """
@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
-from holdfast.errors import CheckpointError, StorageError
 from holdfast.failpoints import failpoint
 from holdfast.runtime.aligner import Aligner
 from holdfast.runtime.chain import Chain
@@ -25,7 +24,7 @@ from holdfast.runtime.epoch import Acknowledgement, EpochSpec, RestoredJob, Sink
 from holdfast.runtime.live_task import LiveTask
 from holdfast.runtime.plan import JobPlan
 from holdfast.runtime.router import Outbox
-from holdfast.state.handles import SubtaskSnapshot
+from holdfast.runtime.upload import STORING_ERRORS, Upload, UploadResult
 
 _ack_encoder = msgspec.msgpack.Encoder()
 
@@ -58,6 +57,7 @@ class TaskRun:
         self._outbox = outbox or Outbox(slot, plan.slots)
         self._facts = {"epoch": spec.epoch, "level": level, "slot": slot, "attempt": spec.attempt}
         self._task: LiveTask | None = None
+        self._upload: Upload | None = None
         self._consumed: dict[int, str] = {}
         self._handles: list[SinkHandle] = []
 
@@ -160,16 +160,18 @@ class TaskRun:
             self._handles += chain.end_epoch()
 
     def commit(self) -> list[Envelope]:
-        """Write the snapshot, commit the local stores, and give what is left to send: acknowledgement and barriers."""
+        """Pin the snapshot, commit the local stores, and give what is left to send: acknowledgement and barriers."""
         assert self._task is not None
         failpoint("task.outputs-sent", **self._facts)
-        snapshots, failure = self._snapshot(self._task)
+        stored = self._begin_upload(self._task)
         failpoint("task.before-commit", **self._facts)
         # Timers are read inside the epoch's transaction.
         timers = [t for c in self.chains if (t := c.next_processing_timer()) is not None]
         self._task.commit(self.spec, self._nonce)
         failpoint("task.after-commit", **self._facts)
-        acknowledgement = self._acknowledgement(self._task, snapshots, failure, min(timers, default=None))
+        if self._upload is not None:
+            stored = self._upload.wait(self.spec.upload_wait_seconds)
+        acknowledgement = self._acknowledgement(self._task, stored, min(timers, default=None))
         if self.spec.close:
             self._task.dispose()
         self._outbox.to_coordinator(self._slot, pack(Header(), _ack_encoder.encode(acknowledgement)))
@@ -177,21 +179,26 @@ class TaskRun:
 
     def abandon(self) -> None:
         """The execution failed: nothing of it is kept."""
+        if self._upload is not None:
+            self._upload.cancel()
         if self._task is not None:
             self._task.abandon()
 
-    def _snapshot(self, task: LiveTask) -> tuple[list[SubtaskSnapshot], str | None]:
-        """What the subtasks wrote, or why they could not: a full disk aborts the checkpoint, not the job."""
+    def _begin_upload(self, task: LiveTask) -> UploadResult | None:
+        """Begin to store what the checkpoint asks for, while the task goes on; the result if there is one already."""
         checkpoint, writer = self.spec.checkpoint, self.spec.writer
         if checkpoint is None or writer is None:
-            return [], None
+            return UploadResult()
         try:
-            return task.snapshot(checkpoint, writer, self._nonce), None
-        except (StorageError, CheckpointError, OSError) as error:
-            return [], f"{type(error).__name__}: {error}"
+            prepared = task.prepare_snapshots(checkpoint, self._nonce)
+        except STORING_ERRORS as error:
+            return UploadResult.failed(error)
+        self._upload = Upload(f"{self._level}-{self._slot}-{self._nonce}", prepared, writer)
+        self._upload.start()
+        return None
 
     def _acknowledgement(
-        self, task: LiveTask, snapshots: list[SubtaskSnapshot], snapshot_failure: str | None, next_timer: int | None
+        self, task: LiveTask, stored: UploadResult | None, next_timer: int | None
     ) -> Acknowledgement:
         chains = task.chains
         return Acknowledgement(
@@ -203,8 +210,9 @@ class TaskRun:
             consumed=self._consumed,
             progress=tuple(p for c in chains for p in c.progress()),
             transactions=tuple(self._handles),
-            snapshots=tuple(snapshots),
-            snapshot_failure=snapshot_failure,
+            snapshots=stored.snapshots if stored is not None else (),
+            snapshot_failure=stored.failure if stored is not None else None,
+            late_snapshots=self._upload.name if stored is None and self._upload is not None else None,
             next_timer=next_timer,
             ended=all(c.finished for c in chains),
             restored_bytes=task.restored_bytes,

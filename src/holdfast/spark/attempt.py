@@ -12,8 +12,6 @@ from enum import Enum
 
 from pyspark.sql import SparkSession
 
-from holdfast.checkpoint.completed import CompletedCheckpoint
-from holdfast.checkpoint.reasons import CheckpointFailureReason
 from holdfast.errors import CheckpointError, PartialOutputError, TransactionError
 from holdfast.failpoints import failpoint
 from holdfast.runtime.environment import wall_clock
@@ -26,6 +24,7 @@ from holdfast.spark.data_frame_progress import DataFrameProgress
 from holdfast.spark.epoch_runner import EpochRunner
 from holdfast.spark.execution_graph import ExecutionGraph
 from holdfast.spark.job import EpochRecord, Job, JobHistory
+from holdfast.spark.running_checkpoints import RunningCheckpoints
 from holdfast.spark.transactions import SinkTransactions
 from holdfast.state.handles import CheckpointRequest
 
@@ -72,12 +71,12 @@ class Attempt:
         self._restore_epoch = self._epoch
         self._restore_nonce = uuid.uuid4().hex[:16]
         self._point = point
-        self._durable_epoch = self._epoch if point is not None else -1
         self._accepted: tuple[tuple[str, ...], ...] = ()
         self._next_timer: int | None = None
         self._idle = False
         self._ended = False
-        self._ended_durably = False
+        #: The epoch in which the input ended.
+        self._last_epoch: int | None = None
         self._data_frames = DataFrameProgress(self._job.data_frames, point.operators if point is not None else ())
         self._spread_over = executors_of(context.session)
         self._placement: tuple[str, ...] = ()
@@ -85,6 +84,12 @@ class Attempt:
         restored = point.restored_job() if point is not None else None
         identity = (self._job.facts.job_id, number, self._restore_nonce)
         self._runner = EpochRunner(self._anchor, self._job.plan, context.packed_plan, identity, restored)
+        self._checkpoints = RunningCheckpoints(
+            context.checkpoints,
+            context.transactions,
+            self._job.checkpoint.heartbeat_timeout_ms,
+            durable_epoch=self._epoch if point is not None else -1,
+        )
 
     def run(self) -> Outcome:
         coordinator = self._context.checkpoints.coordinator
@@ -102,6 +107,7 @@ class Attempt:
             self._finish()
             return Outcome.FINISHED
         finally:
+            self._checkpoints.abandon()
             self._runner.close()
             self._anchor.release()
 
@@ -127,10 +133,10 @@ class Attempt:
         )
         self._idle = rows == 0
         if request is not None:
-            self._settle_checkpoint(request, acknowledgements)
+            self._checkpoints.take(request, acknowledgements, self._data_frames.snapshots())
+        else:
+            self._checkpoints.settle()
         context.transactions.publish_epoch(everything=self._publishes_every_epoch())
-        if context.checkpoints.coordinator.job_failure is not None:
-            raise context.checkpoints.coordinator.job_failure
 
     def _spec(
         self, request: CheckpointRequest | None, read_sources: bool, close: bool, data_frames_read: frozenset[str]
@@ -153,10 +159,11 @@ class Attempt:
             writer=storage.writer(request.checkpoint_id, self._number) if request is not None else None,
             reader=self._point.reader if self._point is not None else None,
             notifications=notifications,
-            durable_epoch=self._durable_epoch,
+            durable_epoch=self._checkpoints.durable_epoch,
             read_sources=read_sources,
             data_frames_read=data_frames_read,
             close=close,
+            upload_wait_seconds=self._job.checkpoint.upload_wait_ms / 1000,
         )
 
     def _take_in(self, acknowledgements: list[Acknowledgement]) -> int:
@@ -167,6 +174,8 @@ class Attempt:
         self._next_timer = min(timers, default=None)
         own = [a for a in acknowledgements if a.group == 0]
         self._ended = all(a.ended for a in own) and not self._data_frames.unread()
+        if self._ended and self._last_epoch is None:
+            self._last_epoch = self._epoch
         history.restored_bytes += sum(a.restored_bytes for a in acknowledgements)
         for warning in {w for a in acknowledgements for w in a.warnings}:
             if warning not in history.warnings:
@@ -187,36 +196,6 @@ class Attempt:
             return self._job.restart.kind == "none"
         return settings.mode == "AT_LEAST_ONCE"
 
-    # -- checkpoints
-
-    def _settle_checkpoint(self, request: CheckpointRequest, acknowledgements: list[Acknowledgement]) -> None:
-        """Complete the epoch's checkpoint and publish what it holds, or abort it."""
-        coordinator = self._context.checkpoints.coordinator
-        number = request.checkpoint_id
-        failures = [a.snapshot_failure for a in acknowledgements if a.snapshot_failure]
-        if failures:
-            coordinator.abort(number, CheckpointFailureReason.CHECKPOINT_ASYNC_EXCEPTION, failures[0])
-            return
-        for snapshot in [s for a in acknowledgements for s in a.snapshots] + self._data_frames.snapshots():
-            coordinator.acknowledge(number, self._context.transactions.attach(snapshot, request.epoch))
-        if coordinator.expire(wall_clock()):
-            return
-        completed = coordinator.complete(number)
-        if completed is None:
-            return
-        self._durable_epoch = completed.metadata.epoch
-        self._publish(completed)
-        self._ended_durably = self._ended
-
-    def _publish(self, completed: CompletedCheckpoint) -> None:
-        if not self._context.transactions.has_waiting():
-            return
-        coordinator = self._context.checkpoints.coordinator
-        coordinator.begin_commit(completed.checkpoint_id)
-        failpoint("driver.commit-begun", checkpoint=completed.checkpoint_id, epoch=completed.metadata.epoch)
-        self._context.transactions.publish_checkpoint(completed.metadata.epoch)
-        coordinator.committed(completed.checkpoint_id)
-
     # -- between epochs
 
     def _wait(self) -> None:
@@ -233,15 +212,22 @@ class Attempt:
         """An executor came, for one that was lost or beside the others, and the checkpoint just taken lets state
         move.
         """
-        if self._durable_epoch != self._epoch or not self._accepted:
+        if not self._accepted or not (self._durably_here() or self._checkpoints.uploading):
             return False
         slots, executors = self._job.plan.slots, executors_of(self._context.session)
         # Executors over which spreading was tried once are not tried again: each try restores state.
         if executors == self._spread_over or spread_evenly(self._placement[-slots:], len(executors)):
             return False
+        self._checkpoints.wait(self._context.control)
+        if not self._durably_here():
+            return False
         used = len(set(self._placement[-slots:]))
         logger.info("Slots use %d of %d executors: a new attempt spreads them again", used, len(executors))
         return True
+
+    def _durably_here(self) -> bool:
+        """Whether a checkpoint holds everything up to now."""
+        return self._checkpoints.durable_epoch == self._epoch
 
     # -- the end
 
@@ -273,11 +259,17 @@ class Attempt:
     def _final_checkpoint(self) -> None:
         coordinator = self._context.checkpoints.coordinator
         for _ in range(_FINAL_TRIES):
-            if self._ended_durably:
+            if self._ended_durably():
                 return
             self._run_epoch(coordinator.trigger_if_due(self._epoch + 1, wall_clock(), force=True), read_sources=False)
-        if not self._ended_durably:
+        if not self._ended_durably():
             raise CheckpointError(
                 f"The final checkpoint failed {_FINAL_TRIES} times; the results after the last completed one are not "
                 "published."
             )
+
+    def _ended_durably(self) -> bool:
+        """Whether a checkpoint holds the end of the input, once nothing is being stored any more."""
+        self._checkpoints.wait(self._context.control)
+        assert self._last_epoch is not None
+        return self._checkpoints.durable_epoch >= self._last_epoch

@@ -8,13 +8,14 @@ from functools import lru_cache
 from holdfast.errors import CheckpointError, CorruptFileError, StorageError
 from holdfast.failpoints import failpoint
 from holdfast.state.handles import FileHandle
-from holdfast.state.snapshot_io import SnapshotReader, SnapshotWriter
+from holdfast.state.snapshot_io import CheckpointNotes, SnapshotReader, SnapshotWriter
 from holdfast.storage.checksum import check_content, checksum
 from holdfast.storage.filesystem import Storage, is_missing
 
 DEFAULT_INLINE_THRESHOLD = 20 * 1024
 DEFAULT_MEMORY_LIMIT = 5 * 1024 * 1024
 SHARED_FOLDER = "shared"
+_GIVEN_UP = "given-up"
 
 
 @lru_cache(maxsize=64)
@@ -48,12 +49,47 @@ class FileSnapshotWriter(SnapshotWriter):
         _storage(self.directory).write_atomic(path, data)
         return FileHandle(path=path, size=len(data), checksum=digest)
 
+    def notes(self) -> FileNotes:
+        return FileNotes(self.directory, self.checkpoint_id, self.attempt)
+
     def path_of(self, name: str, shared: bool) -> str:
         if not name or "/" in name:
             raise ValueError(f"a snapshot file is called {name!r}; expected a file name without '/'")
         if shared:
             return f"{SHARED_FOLDER}/{self.attempt}-{self.checkpoint_id}-{name}"
         return f"{checkpoint_folder(self.checkpoint_id)}/{self.attempt}-{name}"
+
+
+@dataclass(frozen=True)
+class FileNotes(CheckpointNotes):
+    """Notes as files beside those of the checkpoint, named in the same way, so that whoever sweeps finds them too."""
+
+    directory: str
+    checkpoint_id: int
+    attempt: int
+
+    def leave(self, name: str, data: bytes) -> None:
+        _storage(self.directory).write_atomic(self.path_of(name), data)
+
+    def find(self, name: str) -> bytes | None:
+        try:
+            return _storage(self.directory).read(self.path_of(name))
+        except StorageError as error:
+            if is_missing(error):
+                return None
+            raise
+
+    def remove(self, name: str) -> None:
+        _storage(self.directory).delete(self.path_of(name))
+
+    def give_up(self) -> None:
+        self.leave(_GIVEN_UP, b"")
+
+    def given_up(self) -> bool:
+        return _storage(self.directory).exists(self.path_of(_GIVEN_UP))
+
+    def path_of(self, name: str) -> str:
+        return f"{checkpoint_folder(self.checkpoint_id)}/{self.attempt}-note-{name}"
 
 
 @dataclass(frozen=True)

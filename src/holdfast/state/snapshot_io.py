@@ -7,6 +7,29 @@ from abc import ABC, abstractmethod
 from holdfast.state.handles import FileHandle
 
 
+class CheckpointNotes(ABC):
+    """Small files of one checkpoint by which tasks and the coordinator tell each other what came late. Picklable."""
+
+    @abstractmethod
+    def leave(self, name: str, data: bytes) -> None:
+        """Write a note, or replace it, at once."""
+
+    @abstractmethod
+    def find(self, name: str) -> bytes | None:
+        """What a note says; None when there is no such note."""
+
+    @abstractmethod
+    def remove(self, name: str) -> None:
+        """A note that was read, or may not be there."""
+
+    @abstractmethod
+    def give_up(self) -> None:
+        """Tell whoever still writes for the checkpoint that it is in vain."""
+
+    @abstractmethod
+    def given_up(self) -> bool: ...
+
+
 class SnapshotWriter(ABC):
     """Writes the files of one checkpoint for one subtask. Picklable; used in tasks."""
 
@@ -17,6 +40,10 @@ class SnapshotWriter(ABC):
 
         Few bytes come back inline. Too many for the storage raise CheckpointError.
         """
+
+    def notes(self) -> CheckpointNotes | None:
+        """Notes about the checkpoint; None where the storage has no place for them, and nothing can come late."""
+        return None
 
 
 class SnapshotReader(ABC):

@@ -55,6 +55,8 @@ class CheckpointSettings:
     directory: str | None = None
     incremental: bool = True
     inline_threshold: int = 20 << 10
+    upload_wait_ms: int = 100
+    heartbeat_timeout_ms: int = 10_000
 
     @property
     def enabled(self) -> bool:
