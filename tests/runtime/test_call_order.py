@@ -74,14 +74,14 @@ def test_the_start_is_tail_to_head_and_each_is_open_before_what_sends_to_it_begi
 
 def test_a_checkpoint(tmp_path: Path, log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Last rows head to tail, then the barrier, then tail to head each function before its backends."""
-    written = OperatorStore.snapshot
+    written = OperatorStore.prepare
 
     def noting(self: OperatorStore, *arguments: Any) -> Any:
         with log.open("a") as file:
             file.write(f"{self._spec.name.lower()} backends\n")
         return written(self, *arguments)
 
-    monkeypatch.setattr(OperatorStore, "snapshot", noting)
+    monkeypatch.setattr(OperatorStore, "prepare", noting)
     running = job(tmp_path, log, ["a", "b", "c"])
     running.run_epoch()
     noted(log)

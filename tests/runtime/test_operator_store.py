@@ -55,7 +55,7 @@ def checkpoint(directory: Path, files: MemoryFiles) -> RestoredJob:
         raw.keyed().write(b"k" * 400_000)
         raw.operator().start_new_partition()
         raw.operator().write(b"p" * 400_000)
-    snapshot = store.snapshot(REQUEST, files, "nonce", raw)
+    snapshot = store.prepare(REQUEST, "nonce", raw, (0, False)).write(files, lambda: None)
     assert snapshot.raw_keyed is not None and snapshot.raw_operator is not None
     assert snapshot.bytes_written == sum(len(data) for data in files.files.values())
     store.close()
@@ -148,7 +148,7 @@ def test_nothing_raw_is_written_where_nothing_was(tmp_path: Path) -> None:
     store = store_of(tmp_path)
     store.open(Stamp(0, "new"), None, None, None)
     files = MemoryFiles()
-    snapshot = store.snapshot(REQUEST, files, "nonce", RawStateOutputs("op", None))
+    snapshot = store.prepare(REQUEST, "nonce", RawStateOutputs("op", None), (0, False)).write(files, lambda: None)
     assert (snapshot.operator_state, snapshot.raw_keyed, snapshot.raw_operator) == (None, None, None)
     store.close()
 

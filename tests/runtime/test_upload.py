@@ -1,0 +1,145 @@
+"""The thread that stores what a task has pinned, while the task waits and after it has gone on."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from holdfast.errors import StorageError
+from holdfast.runtime import upload as upload_module
+from holdfast.runtime.prepared import PreparedSubtask
+from holdfast.runtime.upload import Upload, UploadResult, beat_of
+from holdfast.state.handles import CheckpointRequest, FileHandle
+from holdfast.state.keygroups import KeyGroupRange
+from holdfast.state.snapshot_files import FileSnapshotWriter, MemorySnapshotWriter
+
+REQUEST = CheckpointRequest(7, "CHECKPOINT", 0, 1, 3)
+
+
+def prepared(subtask: int = 0, data: bytes = b"state") -> PreparedSubtask:
+    return PreparedSubtask(
+        REQUEST, "op", "Op", subtask, f"op-{subtask}-n", KeyGroupRange(0, 3), None, data, None, b"raw", 5, False, 1
+    )
+
+
+@dataclass(frozen=True)
+class GatedWriter(FileSnapshotWriter):
+    """Writes when the gate is open."""
+
+    gate: threading.Event = field(default_factory=threading.Event)
+    started: threading.Event = field(default_factory=threading.Event)
+
+    def write(self, name: str, data: bytes, shared: bool = False) -> FileHandle:
+        self.started.set()
+        assert self.gate.wait(30)
+        return super().write(name, data, shared)
+
+
+@pytest.fixture
+def writer(tmp_path: Path) -> GatedWriter:
+    return GatedWriter(str(tmp_path), 7, 1, 0)
+
+
+@pytest.fixture(autouse=True)
+def quick_beats(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(upload_module, "BEAT_SECONDS", 0.01)
+
+
+def begun(writer: FileSnapshotWriter | MemorySnapshotWriter, *parts: PreparedSubtask) -> Upload:
+    upload = Upload("0-0-n", parts or (prepared(),), writer)
+    upload.start()
+    return upload
+
+
+def eventually(condition: Callable[[], object]) -> None:
+    deadline = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+def test_a_quick_upload_answers_at_once(writer: GatedWriter, tmp_path: Path) -> None:
+    writer.gate.set()
+    result = begun(writer, prepared(0), prepared(1)).wait(30)
+    assert result is not None and result.failure is None
+    assert [(one.subtask, one.watermark, one.bytes_written) for one in result.snapshots] == [(0, 5, 8), (1, 5, 8)]
+    assert not list(tmp_path.rglob("*note*")), "nothing came late"
+
+
+def test_a_slow_one_goes_on_alone_and_leaves_its_result(writer: GatedWriter) -> None:
+    upload = begun(writer)
+    assert upload.wait(0.01) is None
+    notes = writer.notes()
+    eventually(lambda: notes.find(beat_of(upload.name)))
+    first = notes.find(beat_of(upload.name))
+    eventually(lambda: notes.find(beat_of(upload.name)) != first)
+    assert notes.find(upload.name) is None
+    writer.gate.set()
+    eventually(lambda: notes.find(upload.name))
+    result = msgspec.msgpack.decode(notes.find(upload.name) or b"", type=UploadResult)
+    assert [one.bytes_written for one in result.snapshots] == [8]
+
+
+def test_one_whose_checkpoint_was_given_up_stops(writer: GatedWriter, tmp_path: Path) -> None:
+    upload = begun(writer, prepared(0), prepared(1))
+    assert upload.wait(0.01) is None
+    writer.notes().give_up()
+    eventually(lambda: upload._cancelled)
+    writer.gate.set()
+    upload._thread.join(30)
+    written = [path.name for path in tmp_path.rglob("1-op-*")]
+    assert written == ["1-op-0-n-operator"], "the file that was being written, and nothing after it"
+    assert writer.notes().find(upload.name) is None
+
+
+def test_why_it_failed_is_the_result(writer: GatedWriter, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(self: object, *arguments: object, **named: object) -> None:
+        raise StorageError("the disk is full")
+
+    monkeypatch.setattr(FileSnapshotWriter, "write", fail)
+    writer.gate.set()
+    assert begun(writer).wait(30) == UploadResult(failure="StorageError: the disk is full")
+    slow = GatedWriter(writer.directory, 7, 1, 0)
+    upload = begun(slow)
+    assert upload.wait(0.01) is None
+    slow.gate.set()
+    eventually(lambda: slow.notes().find(upload.name))
+    data = slow.notes().find(upload.name) or b""
+    assert msgspec.msgpack.decode(data, type=UploadResult).failure == "StorageError: the disk is full"
+
+
+def test_an_error_that_nobody_expects_does_not_leave_the_task_waiting(writer: GatedWriter) -> None:
+    broken = prepared(data="text")  # type: ignore[arg-type]
+    writer.gate.set()
+    result = begun(writer, broken).wait(30)
+    assert result is not None and result.failure is not None and "TypeError" in result.failure
+
+
+def test_without_a_place_for_notes_the_task_waits_for_the_end() -> None:
+    result = begun(MemorySnapshotWriter()).wait(0.0)
+    assert result is not None and len(result.snapshots) == 1
+
+
+def test_a_storage_that_fails_for_a_moment_gets_the_result_in_the_end(
+    writer: GatedWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    upload = begun(writer)
+    notes = type(writer.notes())
+    leave, failures = notes.leave, [StorageError("not now")] * 3
+
+    def unsteady(self: object, name: str, data: bytes) -> None:
+        if failures:
+            raise failures.pop()
+        leave(self, name, data)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(notes, "leave", unsteady)
+    assert upload.wait(0.0) is None
+    writer.gate.set()
+    eventually(lambda: writer.notes().find(upload.name))
+    assert not failures
