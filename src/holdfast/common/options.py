@@ -224,6 +224,14 @@ RECOVERY_IGNORE_UNCLAIMED: Option[bool] = Option(
     "Start although the snapshot has state of operators that the program does not have (`--allowNonRestoredState`).",
     older=("execution.savepoint.ignore-unclaimed-state",),
 )
+RECOVERY_FROM_LOCAL: Option[bool] = Option(
+    _RECOVERY + "from-local",
+    BOOLEAN,
+    True,
+    "After a failure, a subtask on a host that still has its keyed state as of the restored checkpoint goes on with "
+    "that instead of reading the checkpoint's files. In the backend `lmdb`; on by default, unlike in Flink.",
+    older=("state.backend.local-recovery",),
+)
 RECOVERY_ACCEPT_REPEATS: Option[bool] = Option(
     "holdfast.recovery.accept-repeated-output",
     BOOLEAN,
@@ -317,7 +325,6 @@ WITHOUT_EFFECT: dict[str, str] = {
     _CHECKPOINTING + "local-backup.dirs": "see `holdfast.state.local-dir`",
     _CHECKPOINTING + "during-recovery.enabled": "a job restores completely before its first epoch",
     _RECOVERY + "claim-mode": "always `NO_CLAIM`: the snapshot that a job starts from stays the user's",
-    _RECOVERY + "from-local": "state stays on its executor between epochs anyway",
     _RECOVERY + "without-channel-state.checkpoint-id": "channels have no state",
 }
 

@@ -149,6 +149,7 @@ def recovery_settings(configuration: Configuration) -> RecoverySettings:
         ignore_unclaimed=get(options.RECOVERY_IGNORE_UNCLAIMED),
         accept_repeated_output=get(options.RECOVERY_ACCEPT_REPEATS),
         change_max_parallelism=get(options.RECOVERY_CHANGE_MAX_PARALLELISM),
+        from_local=get(options.RECOVERY_FROM_LOCAL),
     )
 
 

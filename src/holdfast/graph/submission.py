@@ -102,6 +102,7 @@ def _job(graph: JobGraph) -> Job:
         envelope_bytes=settings.epoch.envelope_bytes,
         max_row_bytes=settings.epoch.max_row_bytes,
         local_dir=settings.backend.local_dir,
+        local_recovery=settings.recovery.from_local,
         store_name=_store_name(graph),
     )
     planned = plan_job(graph, load_backend(settings.backend.name, settings.backend.options), options)

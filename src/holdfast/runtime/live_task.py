@@ -23,7 +23,7 @@ from holdfast.runtime.environment import OperatorEnvironment, wall_clock
 from holdfast.runtime.epoch import EpochSpec, RestoredJob
 from holdfast.runtime.fields import PackedFields, pack_fields, unpack_fields
 from holdfast.runtime.functions import FunctionOperator
-from holdfast.runtime.local_files import attempt_directory
+from holdfast.runtime.local_files import attempt_directory, sweep_older_attempts
 from holdfast.runtime.operator import Operator
 from holdfast.runtime.operator_store import OperatorStore
 from holdfast.runtime.plan import JobPlan
@@ -34,6 +34,8 @@ from holdfast.state.store import Stamp
 
 _TaskKey = tuple[str, int, int, int]
 _live: dict[_TaskKey, LiveTask] = {}
+#: Attempts whose predecessors on this host were swept away by this process.
+_swept: set[tuple[str, int]] = set()
 
 
 def forget_live_tasks(job_id: str, before_attempt: int | None = None) -> None:
@@ -74,6 +76,9 @@ class LiveTask:
     ) -> LiveTask:
         """The task at the stamp that the coordinator accepted: live, from this host's disk, or from the checkpoint."""
         base = Stamp(spec.epoch - 1, spec.base_nonce(level, slot))
+        if base.epoch != spec.restore_epoch and (plan.job_id, spec.attempt) not in _swept:
+            _swept.add((plan.job_id, spec.attempt))
+            sweep_older_attempts(plan, spec.attempt)
         task = older = _live.pop((plan.job_id, spec.attempt, level, slot), None)
         if task is None or task._stamp != base:
             if older is not None:

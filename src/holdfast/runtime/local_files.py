@@ -23,14 +23,24 @@ def attempt_directory(plan: JobPlan, attempt: int) -> Path:
     return local_root(plan.options.local_dir) / (plan.options.store_name or plan.job_id) / str(attempt)
 
 
+def older_attempts(plan: JobPlan, attempt: int) -> list[Path]:
+    """Folders that earlier attempts of the job left on this host, newest first."""
+    job = attempt_directory(plan, attempt).parent
+    numbers = [int(one.name) for one in job.iterdir() if one.name.isdigit() and int(one.name) < attempt]
+    return [job / str(number) for number in sorted(numbers, reverse=True)]
+
+
+def sweep_older_attempts(plan: JobPlan, attempt: int) -> None:
+    """All slots of the attempt have their state: what earlier ones left is of no more use."""
+    for older in older_attempts(plan, attempt):
+        shutil.rmtree(older, ignore_errors=True)
+
+
 def prepare_attempt(plan: JobPlan, attempt: int) -> Path:
-    """The attempt's folder, made now; older attempts of the job and jobs long dead are swept away."""
+    """The attempt's folder, made now; jobs long dead are swept away."""
     directory = attempt_directory(plan, attempt)
     directory.mkdir(parents=True, exist_ok=True)
     os.utime(directory.parent)
-    for other in directory.parent.iterdir():
-        if other.name.isdigit() and int(other.name) < attempt:
-            shutil.rmtree(other, ignore_errors=True)
     limit = time.time() - _STALE_SECONDS
     for job in directory.parent.parent.iterdir():
         try:

@@ -10,6 +10,7 @@ from holdfast.errors import StoreVersionError
 from holdfast.failpoints import failpoint
 from holdfast.runtime.epoch import RestoredJob
 from holdfast.runtime.local_files import attempt_directory
+from holdfast.runtime.local_recovery import continue_store, local_stamp
 from holdfast.runtime.plan import JobPlan, OperatorSpec
 from holdfast.runtime.prepared import PreparedSubtask
 from holdfast.runtime.restored_state import keyed_share, open_raw_state, restored_lists
@@ -34,6 +35,7 @@ class OperatorStore:
 
     def __init__(self, plan: JobPlan, attempt: int, spec: OperatorSpec, subtask: int) -> None:
         self._plan = plan
+        self._attempt = attempt
         self._spec = spec
         self._subtask = subtask
         self._key_groups = KeyGroupRange.of(subtask, spec.max_parallelism, spec.parallelism)
@@ -73,21 +75,38 @@ class OperatorStore:
         return DefaultOperatorStateBackend(self._spec.describe(self._subtask), states, *place)
 
     def _open_keyed(self, base: Stamp, record: OperatorRecord | None, fresh: bool) -> KeyedStateBackend:
-        self._directory.mkdir(parents=True, exist_ok=True)
-        store = self._store = self._plan.backend.open(self._directory)
-        codec = KeyCodec.for_type(self._spec.key_type)
-        if store.stamp() is None or (fresh and store.stamp() != base):
-            if not fresh:
-                raise StoreVersionError(
-                    f"{self._spec.describe(self._subtask)}: the local store of epoch {base.epoch} is not on this "
-                    "host. The job goes back to its last checkpoint."
-                )
-            failpoint("task.restoring", epoch=base.epoch, subtask=self._subtask)
-            restore_into(store, keyed_share(self._spec, self._subtask, record), self._reader, base)
-        store.begin(base)
-        backend = self._plan.backend
+        store = self._restored_store(base, record) if fresh else self._local_store(base)
+        backend, codec = self._plan.backend, KeyCodec.for_type(self._spec.key_type)
         scope = KeyedScope(self._spec.name, codec, self._key_groups, self._spec.max_parallelism)
         return KeyedStateBackend(store, scope, backend.name, backend.cache_limit)
+
+    def _local_store(self, base: Stamp) -> LocalStore:
+        """The store of the epoch before, in its next transaction."""
+        self._directory.mkdir(parents=True, exist_ok=True)
+        store = self._store = self._plan.backend.open(self._directory)
+        if store.stamp() is None:
+            raise StoreVersionError(
+                f"{self._spec.describe(self._subtask)}: the local store of epoch {base.epoch} is not on this "
+                "host. The job goes back to its last checkpoint."
+            )
+        store.begin(base)
+        return store
+
+    def _restored_store(self, base: Stamp, record: OperatorRecord | None) -> LocalStore:
+        """The store of an attempt that begins, in its first transaction."""
+        failpoint("task.restoring", epoch=base.epoch, subtask=self._subtask)
+        share = keyed_share(self._spec, self._subtask, record)
+        if record is not None:
+            stamp = local_stamp(self._plan, self._spec, self._subtask, record, base.epoch)
+            if stamp is not None:
+                self._store = continue_store(self._plan, self._attempt, self._directory, stamp)
+        if self._store is None:
+            self._directory.mkdir(parents=True, exist_ok=True)
+            self._store = self._plan.backend.open(self._directory)
+            if self._store.stamp() != base:
+                restore_into(self._store, share, self._reader, base)
+            self._store.begin(base)
+        return self._store
 
     @property
     def state(self) -> OperatorStateContext:
@@ -144,6 +163,7 @@ class OperatorStore:
             watermark=progress[0],
             finished=progress[1],
             sync_millis=round((time.monotonic() - started) * 1000),
+            nonce=nonce,
         )
 
     def commit(self, stamp: Stamp, durable_epoch: int) -> None:

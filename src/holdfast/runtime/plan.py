@@ -88,6 +88,8 @@ class TaskOptions:
     envelope_bytes: int = 2 << 20
     max_row_bytes: int = 64 << 20
     local_dir: str | None = None
+    #: Keyed state that an earlier attempt left on the host is used instead of the checkpoint's files.
+    local_recovery: bool = True
     #: The folder of the job's local stores on every host: one for each directory that a driver can own.
     store_name: str = ""
 

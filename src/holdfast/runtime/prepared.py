@@ -31,6 +31,8 @@ class PreparedSubtask:
     watermark: int
     finished: bool
     sync_millis: int
+    #: Of the execution.
+    nonce: str = ""
 
     def write(self, writer: SnapshotWriter, heartbeat: Callable[[], None]) -> SubtaskSnapshot:
         """Store it. ``heartbeat`` is called before every file; what it raises cancels the rest."""
@@ -54,6 +56,7 @@ class PreparedSubtask:
             written["raw-operator"],
             watermark=self.watermark,
             finished=self.finished,
+            nonce=self.nonce,
             sync_millis=self.sync_millis,
             async_millis=round((time.monotonic() - started) * 1000),
             bytes_written=sum(handle.size for handle in files),

@@ -111,6 +111,8 @@ class SubtaskSnapshot(msgspec.Struct, frozen=True):
     watermark: int | None = None
     #: its input had ended
     finished: bool = False
+    #: of the execution that took it: a local store at that stamp holds the same keyed state
+    nonce: str = ""
     #: timings and sizes for the statistics
     sync_millis: int = 0
     async_millis: int = 0

@@ -119,5 +119,12 @@ class StateBackend(ABC):
     def open(self, directory: Path) -> LocalStore:
         """Open or create the store of ``directory``, which is this store's alone."""
 
+    def copy(self, source: Path, target: Path) -> bool:
+        """Copy the store of one directory, as it was last committed, into another one, which does not exist yet.
+
+        Whoever still has the source open is neither waited for nor disturbed. False where that cannot be done.
+        """
+        return False
+
     def options(self) -> dict[str, Any]:
         return {}

@@ -136,3 +136,4 @@ class RecoverySettings:
     ignore_unclaimed: bool = False
     accept_repeated_output: bool = False
     change_max_parallelism: bool = False
+    from_local: bool = True

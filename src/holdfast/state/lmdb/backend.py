@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from holdfast.state.lmdb import environments
 from holdfast.state.lmdb.options import LmdbOptions
 from holdfast.state.lmdb.store import LmdbStore
 from holdfast.state.store import StateBackend
@@ -31,6 +32,9 @@ class LmdbBackend(StateBackend):
 
     def open(self, directory: Path) -> LmdbStore:
         return LmdbStore(directory, self.settings)
+
+    def copy(self, source: Path, target: Path) -> bool:
+        return environments.copy(source, target)
 
     def options(self) -> dict[str, Any]:
         return dict(self.settings.as_mapping())

@@ -7,6 +7,7 @@ what it inherited: it closes its copies, which leaves the parent's untouched, an
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 from weakref import ReferenceType
 
@@ -67,3 +68,17 @@ def release(environment: Environment) -> None:
     if environment.references == 0 and _environments.get(environment.path) is environment:
         del _environments[environment.path]
         environment.handle.close()
+
+
+def copy(source: Path, target: Path) -> bool:
+    """Copy the last committed state of an environment, of which other processes may be writers. False without one."""
+    if not (source / "data.mdb").exists():
+        return False
+    target.mkdir(parents=True)
+    try:
+        with lmdb.open(str(source), max_dbs=_DATABASES, readonly=True, lock=True, subdir=True) as environment:
+            environment.copy(str(target), compact=True)
+    except lmdb.Error:
+        shutil.rmtree(target, ignore_errors=True)
+        return False
+    return True

@@ -1,0 +1,135 @@
+"""A new attempt on a host that still has the keyed state of the checkpoint reads none of the checkpoint's files."""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+import shutil
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from holdfast.runtime import live_task, operator_store
+from holdfast.runtime.epoch import RestoredJob
+from holdfast.runtime.local_files import attempt_directory
+from holdfast.runtime.plan import JobPlan
+from holdfast.state.lmdb.backend import LmdbBackend
+from tests.runtime.local_job import LocalJob, plan_of, rows_of
+from tests.runtime.test_task import counting, expected_counts
+
+ROWS = random.Random(4).choices("abcdefghijkl", k=60)
+
+
+@pytest.fixture
+def loads(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The restores of keyed state from snapshot files."""
+    made: list[Any] = []
+    restore_into = operator_store.restore_into
+
+    def noting(*arguments: Any) -> None:
+        made.append(arguments)
+        restore_into(*arguments)
+
+    monkeypatch.setattr(operator_store, "restore_into", noting)
+    return made
+
+
+def plan(directory: Path, backend: str = "lmdb", parallelism: int = 2) -> JobPlan:
+    return plan_of(counting(ROWS), directory, backend, parallelism)
+
+
+def until_five_epochs_later(plan: JobPlan) -> tuple[RestoredJob, int]:
+    """A checkpoint, five epochs behind it, and a worker that dies. How many rows the checkpoint covers."""
+    job = LocalJob(plan, rows_per_subtask=4)
+    job.run_epoch()
+    job.run_epoch()
+    restored = job.checkpoint(7)
+    for _ in range(5):
+        # Told what is durable, stores let go of what is older.
+        job.run_epoch(durable_epoch=restored.epoch)
+    live_task.forget_live_tasks(plan.job_id)
+    return restored, 12
+
+
+def rest_of(job: LocalJob) -> list[Any]:
+    out: list[Any] = []
+    while True:
+        acknowledged = job.run_epoch()
+        out += rows_of(acknowledged)
+        if all(a.ended for a in acknowledged):
+            return out
+
+
+def next_attempt(plan: JobPlan, restored: RestoredJob, attempt: int = 2) -> LocalJob:
+    return LocalJob(plan, attempt=attempt, epoch=restored.epoch, restored=restored, rows_per_subtask=4)
+
+
+def test_nothing_is_loaded_where_the_state_is_at_hand(tmp_path: Path, loads: list[Any]) -> None:
+    job = plan(tmp_path)
+    restored, covered = until_five_epochs_later(job)
+    loads.clear()
+    second = next_attempt(job, restored)
+    assert sorted(rest_of(second)) == sorted(expected_counts(ROWS)[covered:])
+    assert not loads
+    assert not attempt_directory(job, 1).exists(), "what is left of the first attempt goes with the second epoch"
+
+
+def test_an_execution_that_was_not_accepted_is_stepped_back_over(tmp_path: Path, loads: list[Any]) -> None:
+    job = plan(tmp_path)
+    restored, covered = until_five_epochs_later(job)
+    loads.clear()
+    next_attempt(job, restored).run_epoch()
+    live_task.forget_live_tasks(job.job_id)
+    again = next_attempt(job, restored)
+    assert sorted(rest_of(again)) == sorted(expected_counts(ROWS)[covered:])
+    assert not loads
+
+
+def test_state_of_the_attempt_before_the_last_is_found(tmp_path: Path, loads: list[Any]) -> None:
+    job = plan(tmp_path)
+    restored, covered = until_five_epochs_later(job)
+    loads.clear()
+    attempt_directory(job, 2).mkdir()  # it failed before it came to anything
+    assert sorted(rest_of(next_attempt(job, restored, attempt=3))) == sorted(expected_counts(ROWS)[covered:])
+    assert not loads
+
+
+@pytest.mark.parametrize(
+    "case", ["gone", "another execution", "damaged", "switched off", "other parallelism", "no copies", "heap"]
+)
+def test_everything_else_comes_from_the_checkpoint(
+    case: str, tmp_path: Path, loads: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = plan(tmp_path, "heap" if case == "heap" else "lmdb")
+    restored, covered = until_five_epochs_later(job)
+    first = attempt_directory(job, 1)
+    if case == "gone":
+        shutil.rmtree(first)
+    elif case == "damaged":
+        for file in first.rglob("data.mdb"):
+            file.write_bytes(b"\0" * 10_000)
+    elif case == "switched off":
+        job = dataclasses.replace(job, options=dataclasses.replace(job.options, local_recovery=False))
+    elif case == "other parallelism":
+        job = plan(tmp_path, parallelism=3)
+    elif case == "no copies":
+        monkeypatch.setattr(LmdbBackend, "copy", lambda *_: False)
+    elif case == "another execution":
+        restored = taken_by_another_execution(restored)
+    loads.clear()
+    assert sorted(rest_of(next_attempt(job, restored))) == sorted(expected_counts(ROWS)[covered:])
+    assert loads
+
+
+def taken_by_another_execution(restored: RestoredJob) -> RestoredJob:
+    """The same snapshots, as if the stores of this host were not of the execution that was accepted."""
+    replace = msgspec.structs.replace
+    return replace(
+        restored,
+        operators=tuple(
+            replace(record, subtasks=tuple(replace(one, nonce="another") for one in record.subtasks))
+            for record in restored.operators
+        ),
+    )
