@@ -26,6 +26,8 @@ def attempt_directory(plan: JobPlan, attempt: int) -> Path:
 def older_attempts(plan: JobPlan, attempt: int) -> list[Path]:
     """Folders that earlier attempts of the job left on this host, newest first."""
     job = attempt_directory(plan, attempt).parent
+    if not job.is_dir():
+        return []
     numbers = [int(one.name) for one in job.iterdir() if one.name.isdigit() and int(one.name) < attempt]
     return [job / str(number) for number in sorted(numbers, reverse=True)]
 
