@@ -34,8 +34,8 @@ from holdfast.state.store import Stamp
 
 _TaskKey = tuple[str, int, int, int]
 _live: dict[_TaskKey, LiveTask] = {}
-#: Attempts whose predecessors on this host were swept away by this process.
-_swept: set[tuple[str, int]] = set()
+#: Folders of attempts whose predecessors on this host were swept away by this process.
+_swept: set[Path] = set()
 
 
 def forget_live_tasks(job_id: str, before_attempt: int | None = None) -> None:
@@ -76,8 +76,9 @@ class LiveTask:
     ) -> LiveTask:
         """The task at the stamp that the coordinator accepted: live, from this host's disk, or from the checkpoint."""
         base = Stamp(spec.epoch - 1, spec.base_nonce(level, slot))
-        if base.epoch != spec.restore_epoch and (plan.job_id, spec.attempt) not in _swept:
-            _swept.add((plan.job_id, spec.attempt))
+        home = attempt_directory(plan, spec.attempt)
+        if base.epoch != spec.restore_epoch and home not in _swept:
+            _swept.add(home)
             sweep_older_attempts(plan, spec.attempt)
         task = older = _live.pop((plan.job_id, spec.attempt, level, slot), None)
         if task is None or task._stamp != base:
