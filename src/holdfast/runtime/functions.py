@@ -101,19 +101,23 @@ class FunctionOperator(Operator):
     def function_fields(self) -> dict[str, Any]:
         """The fields of the function, and of those that it wraps: each may have one that stays behind."""
         fields: dict[str, Any] = {}
-        for path, function in self._functions():
+        for path, function in self._paths():
             fields |= {path + name: value for name, value in getattr(function, "__dict__", {}).items()}
             if isinstance(function, WrappingFunction):
                 fields.pop(f"{path}wrapped_function", None)
         return fields
 
     def adopt_function_fields(self, fields: dict[str, Any]) -> None:
-        for path, function in self._functions():
+        for path, function in self._paths():
             own = [name for name in fields if name.rpartition(".")[0] == path[:-1]]
             if own:
                 function.__dict__.update({name.removeprefix(path): fields[name] for name in own})
 
-    def _functions(self) -> Iterator[tuple[str, Any]]:
+    def functions(self) -> list[Any]:
+        """The function and what it wraps."""
+        return [function for _, function in self._paths()]
+
+    def _paths(self) -> Iterator[tuple[str, Any]]:
         """The function and what it wraps, each with the path under which its fields are known."""
         path, function = "", self.function
         yield path, function
