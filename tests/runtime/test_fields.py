@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,15 @@ from tests.runtime.local_job import ListSink
 
 class Counting(MapFunction):
     count = 0
+
+    def map(self, value: int) -> int:
+        self.count += 1
+        return self.count
+
+
+@dataclass(slots=True)
+class InSlots(MapFunction):
+    count: int = 0
 
     def map(self, value: int) -> int:
         self.count += 1
@@ -51,7 +61,10 @@ class Renaming(WrappingFunction, MapFunction):
         return int(self.wrapped_function.count)
 
 
-@pytest.mark.parametrize("function", [ByItsOwnMethods(), Renaming(Counting()), Renaming(Renaming(Counting()))])
+FUNCTIONS = [ByItsOwnMethods(), Renaming(Counting()), Renaming(Renaming(Counting())), InSlots(), Renaming(InSlots())]
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
 def test_fields_are_those_of_one_function_however_it_is_reached(tmp_path: Path, function: Any) -> None:
     def build(env: StreamExecutionEnvironment) -> None:
         source = Scripted([[7], [7], [7]], ends=True)
