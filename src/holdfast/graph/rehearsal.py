@@ -14,6 +14,7 @@ from holdfast.runtime.declarations import Occasion
 from holdfast.runtime.plan import JobPlan, OperatorSpec, TaskOptions
 from holdfast.runtime.rehearsal import rehearse_operator, stored_states
 from holdfast.spark.checkpoints import restore_rules
+from holdfast.spark.data_frame_progress import refuse_state
 from holdfast.state.backends import load_backend
 from holdfast.state.handles import FileHandle, OperatorRecord
 from holdfast.state.outcomes import Fate, StateOutcome
@@ -54,8 +55,7 @@ class _Rehearsal:
             states = self._all_of(record, Fate.REFUSED, match.refusal) if record is not None else []
             reads: tuple[int, ...] = ()
         elif spec is None:
-            # A DataFrame, which Spark reads: that it was read is all its state.
-            states, reads = self._all_of(record, Fate.KEPT, "") if record is not None else [], ()
+            states, reads = self._of_data_frame(operator.name, record) if record is not None else [], ()
         else:
             states, reads = self._of_spec(spec, match)
         return OperatorPlan(
@@ -69,6 +69,11 @@ class _Rehearsal:
             match.refusal,
             match.warnings,
         )
+
+    def _of_data_frame(self, name: str, record: OperatorRecord) -> list[StateOutcome]:
+        """Spark reads it: that it was read is all its state."""
+        refusal = refuse_state(name, record)
+        return self._all_of(record, Fate.KEPT if refusal is None else Fate.REFUSED, refusal or "")
 
     def _of_spec(self, spec: OperatorSpec, match: OperatorMatch) -> tuple[list[StateOutcome], tuple[int, ...]]:
         record = match.record
