@@ -51,13 +51,14 @@ class _Rehearsal:
     def _of_program(self, match: OperatorMatch) -> OperatorPlan:
         operator, record = match.operator, match.record
         spec = self._specs.get(operator.operator_id)
-        if match.refusal is not None:
-            states = self._all_of(record, Fate.REFUSED, match.refusal) if record is not None else []
+        refusal = match.refusal
+        if refusal is not None:
+            states = self._all_of(record, Fate.REFUSED, refusal) if record is not None else []
             reads: tuple[int, ...] = ()
         elif spec is None:
             states, reads = self._of_data_frame(operator.name, record) if record is not None else [], ()
         else:
-            states, reads = self._of_spec(spec, match)
+            states, reads, refusal = self._of_spec(spec, match)
         return OperatorPlan(
             operator.operator_id,
             operator.name,
@@ -66,7 +67,7 @@ class _Rehearsal:
             (record.max_parallelism if record is not None else None, match.max_parallelism),
             tuple(states),
             reads,
-            match.refusal,
+            refusal,
             match.warnings,
         )
 
@@ -75,7 +76,9 @@ class _Rehearsal:
         refusal = refuse_state(name, record)
         return self._all_of(record, Fate.KEPT if refusal is None else Fate.REFUSED, refusal or "")
 
-    def _of_spec(self, spec: OperatorSpec, match: OperatorMatch) -> tuple[list[StateOutcome], tuple[int, ...]]:
+    def _of_spec(
+        self, spec: OperatorSpec, match: OperatorMatch
+    ) -> tuple[list[StateOutcome], tuple[int, ...], str | None]:
         record = match.record
         found = rehearse_operator(spec, record, self._reader, self._occasion)
         states = list(found.states)
@@ -85,7 +88,7 @@ class _Rehearsal:
             if "keyed state" in match.dropped:
                 keyed = stored_states(record, self._reader, Fate.DROPPED, f"'{spec.name}' is not behind a key_by")
                 states += [one for one in keyed if one.state not in {known.state for known in states}]
-        return states, found.bytes_per_subtask
+        return states, found.bytes_per_subtask, found.refusal
 
     def _unclaimed(self, record: OperatorRecord, fate: Fate, reason: str) -> OperatorPlan:
         return OperatorPlan(
