@@ -164,6 +164,8 @@ def _raw_outcomes(
     spec: OperatorSpec, record: OperatorRecord | None, declared: Declarations
 ) -> Iterable[StateOutcome]:
     for (kind, present), asked in zip(_raw_of(record).items(), declared.raw_asked, strict=True):
+        if kind == "keyed" and not spec.keyed:
+            continue
         if present and asked:
             yield StateOutcome(kind, "raw", Fate.KEPT, "read and written by the operator itself")
         elif present and declared.unknown is not None:
