@@ -66,6 +66,7 @@ class BroadcastState(ReadOnlyBroadcastState):
         self._revive = (cells := Cells(value)).revive
         self._live: dict[Any, Any] = {}
         self._stored: dict[Any, tuple[bytes, bytes]] = {}
+        self._view: ReadOnlyBroadcastState | None = None
         super().__init__(self._live, cells.open)
         self._take(elements[0::2], elements[1::2])
 
@@ -93,8 +94,12 @@ class BroadcastState(ReadOnlyBroadcastState):
         self.remove(key)
 
     def read_only(self, name: str) -> ReadOnlyBroadcastState:
-        """A view that shows later changes and cannot make any; ``name`` is the state's, for errors."""
-        return _View(MappingProxyType(self._live), self._open, name)
+        """The view that shows later changes and cannot make any, always the same object; ``name`` is the state's, for
+        errors.
+        """
+        if self._view is None:
+            self._view = _View(MappingProxyType(self._live), self._open, name)
+        return self._view
 
     def encoded(self) -> tuple[bytes, ...]:
         """Keys and values in turn, in the order of ``items``."""
