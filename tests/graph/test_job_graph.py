@@ -54,7 +54,7 @@ def test_a_uid_hash_is_not_the_id_of_another_operator() -> None:
     source.uid = "hello"
     sink = program.sink(source)
     sink.uid, sink.uid_hash = "sink", operator_id_of_uid("hello")
-    with pytest.raises(ProgramError, match="'Sink' has set_uid_hash.*, and 'Source' looks for the state of the same"):
+    with pytest.raises(ProgramError, match=r"'Sink' has set_uid_hash.*, and 'Source' looks for the state of the same"):
         program.build()
     sink.uid_hash = operator_id_of_uid("sink")
     assert named(program.build(), "Sink").operator_id == sink.uid_hash
