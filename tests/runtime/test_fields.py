@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from holdfast.common import Types, WatermarkStrategy
+from holdfast.common.watermark_strategy import TimestampAssigner
 from holdfast.datastream import MapFunction, StreamExecutionEnvironment
 from holdfast.runtime.contracts import WrappingFunction
 from tests.graph.restored_jobs import StoredJob, environment
@@ -77,3 +78,26 @@ def test_fields_are_those_of_one_function_however_it_is_reached(tmp_path: Path, 
         counted += job.rows()
         job.close()
     assert counted == [1, 2, 3]
+
+
+class Numbering(TimestampAssigner):
+    """The time of a row is its number."""
+
+    rows = 0
+
+    def extract_timestamp(self, value: int, record_timestamp: int) -> int:
+        self.rows += 1
+        return self.rows
+
+
+def test_a_timestamp_assigner_remembers_rows(tmp_path: Path) -> None:
+    def build(env: StreamExecutionEnvironment) -> None:
+        strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Numbering())
+        env.from_source(Scripted([[7], [7], [7]], ends=False), strategy, "numbers", Types.LONG()).sink_to(ListSink())
+
+    job = StoredJob(environment(build, parallelism=1), tmp_path)
+    watermarks: list[int] = []
+    for _ in range(3):
+        watermarks += [max(progress.watermark for a in job.run() for progress in a.progress)]
+        job.close()
+    assert watermarks == [0, 1, 2]
