@@ -171,3 +171,29 @@ def test_an_operator_without_stored_state_may_change() -> None:
 def test_another_key_hash_is_refused() -> None:
     with pytest.raises(RestoreError, match="spreads keys with spark-xxhash64-42, this program with murmur3"):
         match_operators(metadata(1), [], RestoreRules("murmur3"))
+
+
+# -- operators that had finished
+
+FINISHED = [snapshot(finished=True)]
+FINISHED_WITH_STATE = [snapshot(keyed=keyed(keyed_file()), finished=True)]
+
+
+def test_finished_operators_must_not_get_new_input() -> None:
+    stored = metadata(1, [record("source", FINISHED), record("a", FINISHED_WITH_STATE)])
+    fed = operator("a", inputs=("source", "new"))
+    with pytest.raises(RestoreError, match=r"input of operator 'op a' \(a\) had ended, .* gets rows of 'op new'"):
+        match_operators(stored, [operator("source"), operator("new"), fed], RULES)
+
+
+def test_finished_operators_may_have_new_ones_behind_and_between_them() -> None:
+    stored = metadata(1, [record("source", FINISHED), record("a", FINISHED_WITH_STATE)])
+    between, behind = operator("between", inputs=("source",)), operator("behind", inputs=("a",))
+    program = [operator("source"), between, operator("a", inputs=("between",)), behind]
+    assert match_operators(stored, program, RULES).records.keys() == {"source", "a"}
+
+
+def test_a_finished_operator_without_state_starts_anew_where_it_gets_new_input() -> None:
+    stored = metadata(1, [record("source", FINISHED), record("a", FINISHED)])
+    program = [operator("source"), operator("new"), operator("a", inputs=("source", "new"))]
+    assert match_operators(stored, program, RULES).records.keys() == {"source"}

@@ -48,6 +48,18 @@ def test_a_uid_hash_is_an_id(wrong: str) -> None:
         stream.set_uid_hash(wrong)
 
 
+def test_a_uid_hash_is_not_the_id_of_another_operator() -> None:
+    program = Program()
+    source = program.source()
+    source.uid = "hello"
+    sink = program.sink(source)
+    sink.uid, sink.uid_hash = "sink", operator_id_of_uid("hello")
+    with pytest.raises(ProgramError, match=r"'Sink' has set_uid_hash.*, and 'Source' looks for the state of the same"):
+        program.build()
+    sink.uid_hash = operator_id_of_uid("sink")
+    assert named(program.build(), "Sink").operator_id == sink.uid_hash
+
+
 def test_ids_without_uid_are_stable_and_change_with_the_graph() -> None:
     def ids(with_filter: bool = False) -> list[str]:
         program = Program()

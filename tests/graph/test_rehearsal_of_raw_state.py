@@ -92,3 +92,18 @@ def test_raw_keyed_state_refuses_another_maximum_parallelism(stored: str, tmp_pa
     ) as caught:
         StoredJob(env, tmp_path, stored)
     assert [str(caught.value)] == plan.refusals()
+
+
+def test_raw_keyed_state_is_left_behind_where_that_is_allowed(stored: str, tmp_path: Path) -> None:
+    def build(env: StreamExecutionEnvironment) -> None:
+        source = env.from_source(Scripted([[(1, 0)]], ends=False), WatermarkStrategy.no_watermarks(), "rows", PAIR)
+        source.uid("rows").map(lambda row: row, PAIR).uid("counts").sink_to(ListSink()).uid("sink")
+
+    assert "keyed state" in plan_restore(environment(build), stored).refusals()[0]
+    env = environment(build, **{"execution.state-recovery.ignore-unclaimed-state": "true"})
+    plan = plan_restore(env, stored)
+    assert plan.possible
+    assert plan.operator("counts").state("keyed").fate is Fate.DROPPED
+    job = StoredJob(env, tmp_path, stored)
+    job.run()
+    job.close()

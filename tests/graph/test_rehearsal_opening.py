@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from holdfast import plan_restore
-from holdfast.datastream import MapFunction, RuntimeContext, StreamExecutionEnvironment
+from holdfast.datastream import Checkpointed, MapFunction, RuntimeContext, StreamExecutionEnvironment
+from holdfast.errors import RestoreError
 from holdfast.state.outcomes import Fate
 from tests.graph.evolving_program import BUFFER, COUNTER, Version
 from tests.graph.restored_jobs import StoredJob, environment
@@ -69,3 +70,29 @@ def test_functions_that_can_declare_nothing_in_open_are_not_opened(stored: str) 
     assert plan.possible
     assert {one.fate for operator in plan.operators[:3] for one in operator.states} == {Fate.KEPT}
     assert plan.operator("other").states == ()
+
+
+class OneValue(MapFunction, Checkpointed):
+    def snapshot_state(self, checkpoint_id: int, checkpoint_timestamp: int) -> Any:
+        return 7
+
+    def restore_state(self, state: Any) -> None:
+        assert state == 7
+
+    def map(self, value: Any) -> Any:
+        return value
+
+
+def test_what_a_function_refuses_is_refused(tmp_path: Path) -> None:
+    def build(env: StreamExecutionEnvironment) -> None:
+        env.from_collection([1]).uid("source").rebalance().map(OneValue()).uid("one").sink_to(ListSink()).uid("sink")
+
+    job = StoredJob(environment(build, 2), tmp_path)
+    path, _ = job.checkpoint(1)
+    job.close()
+    assert plan_restore(environment(build, 2), path).possible
+    plan = plan_restore(environment(build, 3), path)
+    with pytest.raises(RestoreError, match="its Checkpointed state was written with parallelism 2") as caught:
+        StoredJob(environment(build, 3), tmp_path, path).run()
+    assert plan.operator("one").state("_default_").fate is Fate.REFUSED
+    assert plan.refusals() == [plan.operator("one").refusal] == [str(caught.value)]

@@ -215,6 +215,29 @@ def test_an_idle_broadcast_stream_does_not_hold_event_time_back(tmp_path: Path) 
     assert fired(run(job, 1)) == [20]
 
 
+class Holding(BroadcastProcessFunction):
+    """Asks for the state once."""
+
+    state: Any = None
+
+    def process_element(self, value: Any, ctx: BroadcastProcessFunction.ReadOnlyContext) -> Iterator[Any]:
+        if self.state is None:
+            self.state = ctx.get_broadcast_state(LOG)
+            yield "asked"
+        yield "".join(self.state.values())
+
+    def process_broadcast_element(self, value: Any, ctx: BroadcastProcessFunction.Context) -> None:
+        ctx.get_broadcast_state(LOG).put(ord(value), value)
+
+
+def test_a_state_that_a_function_holds_goes_with_it_from_process_to_process(tmp_path: Path) -> None:
+    env = environment()
+    rows = source(env, Scripted([[1], [2], [3], [4]]), "rows")
+    elements = source(env, Scripted([["a"], ["b"], ["c"], ["d"]]), "elements")
+    rows.connect(elements.broadcast(LOG)).process(Holding()).sink_to(ListSink())
+    assert run(LocalJob(planned(env, tmp_path, 1)), 4, forget=True) == ["asked", "a", "ab", "abc", "abcd"]
+
+
 # -- restores ----------------------------------------------------------------------------------------------------------
 
 

@@ -28,6 +28,7 @@ from holdfast.graph.job_graph import build_job_graph
 from holdfast.graph.stream_graph import Connection, KeyBy
 from holdfast.runtime import live_task
 from holdfast.runtime.batch import Batch
+from holdfast.runtime.contracts import WrappingFunction
 from holdfast.runtime.endpoints import SinkFunctionOperator, SinkOperator, SourceOperator
 from holdfast.runtime.epoch import Notification, NotificationKind, RestoredJob
 from holdfast.runtime.keyed import KeyedMapOperator
@@ -284,6 +285,13 @@ def test_key_selectors_that_cannot_work_are_refused(tmp_path: Path) -> None:
     stream = env.from_collection([1], Types.LONG())
     with pytest.raises(ProgramError, match="key selector WithState has operator state"):
         stream.key_by(WithState(tmp_path))
+
+    class Wrapped(WrappingFunction, KeySelector):
+        def get_key(self, value: int) -> int:
+            return int(self.wrapped_function.get_key(value))
+
+    with pytest.raises(ProgramError, match="key selector Wrapped has operator state"):
+        stream.key_by(Wrapped(WithState(tmp_path)))
     program = Program()
     frame = program.graph.add("Frame", None, None, Types.LONG(), [])
     frame.data_frame, frame.parallelism = object(), 1

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.errors import RestoreError
+from holdfast.errors import CheckpointError, RestoreError
 from holdfast.graph.job_graph import build_job_graph, operator_id_of_uid
 from holdfast.graph.submission import _job
 from holdfast.spark.checkpoints import JobCheckpoints, RestorePoint
@@ -56,3 +56,10 @@ def test_what_was_taken_over_from_another_id_cannot(directory: Path) -> None:
 def test_a_program_that_does_not_fit_is_refused(directory: Path) -> None:
     with pytest.raises(RestoreError, match="sets maximum parallelism 7"):
         selected(replace(FIRST, counter_max_parallelism=7), directory)
+
+
+def test_the_snapshot_a_job_once_started_from_may_be_gone(directory: Path, tmp_path: Path) -> None:
+    gone = {"execution.state-recovery.path": str(tmp_path / "savepoint-gone")}
+    assert selected(FIRST, directory, **gone).metadata.checkpoint_id == 1
+    with pytest.raises(CheckpointError, match="savepoint-gone is not a completed checkpoint"):
+        selected(FIRST, tmp_path / "without checkpoints", **gone)

@@ -42,7 +42,7 @@ class TestLists:
         state = backend().get_list_state(NUMBERS)
         state.add(1)
         for change in (lambda: state.add("x"), lambda: state.add_all([2, "x"]), lambda: state.update([2, None])):
-            with pytest.raises(StateTypeError, match="LONG"):
+            with pytest.raises(StateTypeError, match=r"operator 'reader', .* operator state 'numbers': .* LONG"):
                 change()
         assert state.get() == [1]
 
@@ -252,7 +252,7 @@ class TestBroadcast:
         state = backend().get_broadcast_state(MapStateDescriptor("m", str, int))
         state.put("a", 1)
         for change in (lambda: state.put(1, 1), lambda: state.put("a", "x"), lambda: state.put_all({"a": 2, "b": "x"})):
-            with pytest.raises(StateTypeError):
+            with pytest.raises(StateTypeError, match=r"operator 'reader', .* operator state 'm': A value of class"):
                 change()
         assert dict(state.items()) == {"a": 1}
 

@@ -21,6 +21,8 @@ class JobOperator:
     keyed: bool = True
     #: It publishes transactions.
     is_sink: bool = True
+    #: The ids of the operators whose rows it gets.
+    inputs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

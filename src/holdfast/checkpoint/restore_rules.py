@@ -7,7 +7,7 @@ that is about to start, and raises where something is refused.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from holdfast.checkpoint.job import JobOperator
 from holdfast.errors import RestoreError
@@ -98,9 +98,8 @@ def decide(metadata: CheckpointMetadata, operators: Sequence[JobOperator], rules
         first = claimed.setdefault(record.operator_id, operator)
         matches.append(_match(operator, record, rules) if first is operator else _second_claim(first, operator, record))
     unclaimed = _unclaimed(metadata, claimed.keys())
-    return Matching(
-        tuple(matches), unclaimed, _other_key_hash(metadata, rules), _refuse_unclaimed(metadata, unclaimed, rules)
-    )
+    refusal, unclaimed_refusal = _other_key_hash(metadata, rules), _refuse_unclaimed(metadata, unclaimed, rules)
+    return Matching(_with_finished(matches), unclaimed, refusal, unclaimed_refusal)
 
 
 def holds_state(record: OperatorRecord) -> bool:
@@ -165,6 +164,41 @@ def _other_key_hash(metadata: CheckpointMetadata, rules: RestoreRules) -> str | 
         f"checkpoint {metadata.checkpoint_id} spreads keys with {metadata.key_hash}, this program with "
         f"{rules.key_hash}: its keyed state would be looked for in the wrong subtasks. Restore it with the version of "
         "Holdfast that wrote it."
+    )
+
+
+# -- operators whose input had ended
+
+
+def _with_finished(matches: Sequence[OperatorMatch]) -> tuple[OperatorMatch, ...]:
+    """Whoever had finished stays finished, so nothing more may come to it. Inputs stand before those they feed."""
+    over: set[str] = set()
+    names = {match.operator.operator_id: match.operator.name for match in matches}
+    result: list[OperatorMatch] = []
+    for match in matches:
+        operator, record = match.operator, match.record
+        fed = [names[source] for source in operator.inputs if source not in over]
+        if record is None:
+            # A new operator behind inputs that have ended gets nothing either.
+            ended = bool(operator.inputs) and not fed
+        elif record.finished and fed and not holds_state(record):
+            match, ended = OperatorMatch(operator, None, operator.max_parallelism), False
+        else:
+            ended = record.finished
+            if ended and fed:
+                match = replace(match, refusal=match.refusal or _refuse_input(operator, fed))
+        if ended:
+            over.add(operator.operator_id)
+        result.append(match)
+    return tuple(result)
+
+
+def _refuse_input(operator: JobOperator, fed: Sequence[str]) -> str:
+    return (
+        f"the input of operator {operator.name!r} ({operator.operator_id}) had ended, and in this program it gets rows "
+        f"of {' and '.join(map(repr, fed))}: its event time is at its end, and its timers will not fire any more. Take "
+        f"the new input away, or give the operator another uid, and drop its state with {IGNORE_UNCLAIMED_OPTION}: "
+        "true (allowNonRestoredState)."
     )
 
 

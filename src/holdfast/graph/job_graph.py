@@ -240,4 +240,16 @@ def _operator_ids(graph: StreamGraph) -> dict[Node, str]:
             )
         owners[operator_id] = node
         ids[node] = operator_id
+    _check_uid_hashes(graph, owners)
     return ids
+
+
+def _check_uid_hashes(graph: StreamGraph, owners: dict[str, Node]) -> None:
+    """Two operators that look for one state cannot both be restored: not from a snapshot, nor after a failure."""
+    claims = dict(owners)
+    for node in graph.nodes:
+        if node.uid_hash is not None and claims.setdefault(node.uid_hash, node) is not node:
+            raise ProgramError(
+                f"'{node.name}' has set_uid_hash('{node.uid_hash}'), and '{claims[node.uid_hash].name}' looks for the "
+                "state of the same id. Give one of them another uid, or leave its uid hash out."
+            )

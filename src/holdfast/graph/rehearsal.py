@@ -14,6 +14,7 @@ from holdfast.runtime.declarations import Occasion
 from holdfast.runtime.plan import JobPlan, OperatorSpec, TaskOptions
 from holdfast.runtime.rehearsal import rehearse_operator, stored_states
 from holdfast.spark.checkpoints import restore_rules
+from holdfast.spark.data_frame_progress import refuse_state
 from holdfast.state.backends import load_backend
 from holdfast.state.handles import FileHandle, OperatorRecord
 from holdfast.state.outcomes import Fate, StateOutcome
@@ -50,14 +51,14 @@ class _Rehearsal:
     def _of_program(self, match: OperatorMatch) -> OperatorPlan:
         operator, record = match.operator, match.record
         spec = self._specs.get(operator.operator_id)
-        if match.refusal is not None:
-            states = self._all_of(record, Fate.REFUSED, match.refusal) if record is not None else []
+        refusal = match.refusal
+        if refusal is not None:
+            states = self._all_of(record, Fate.REFUSED, refusal) if record is not None else []
             reads: tuple[int, ...] = ()
         elif spec is None:
-            # A DataFrame, which Spark reads: that it was read is all its state.
-            states, reads = self._all_of(record, Fate.KEPT, "") if record is not None else [], ()
+            states, reads = self._of_data_frame(operator.name, record) if record is not None else [], ()
         else:
-            states, reads = self._of_spec(spec, match)
+            states, reads, refusal = self._of_spec(spec, match)
         return OperatorPlan(
             operator.operator_id,
             operator.name,
@@ -66,11 +67,18 @@ class _Rehearsal:
             (record.max_parallelism if record is not None else None, match.max_parallelism),
             tuple(states),
             reads,
-            match.refusal,
+            refusal,
             match.warnings,
         )
 
-    def _of_spec(self, spec: OperatorSpec, match: OperatorMatch) -> tuple[list[StateOutcome], tuple[int, ...]]:
+    def _of_data_frame(self, name: str, record: OperatorRecord) -> list[StateOutcome]:
+        """Spark reads it: that it was read is all its state."""
+        refusal = refuse_state(name, record)
+        return self._all_of(record, Fate.KEPT if refusal is None else Fate.REFUSED, refusal or "")
+
+    def _of_spec(
+        self, spec: OperatorSpec, match: OperatorMatch
+    ) -> tuple[list[StateOutcome], tuple[int, ...], str | None]:
         record = match.record
         found = rehearse_operator(spec, record, self._reader, self._occasion)
         states = list(found.states)
@@ -80,7 +88,7 @@ class _Rehearsal:
             if "keyed state" in match.dropped:
                 keyed = stored_states(record, self._reader, Fate.DROPPED, f"'{spec.name}' is not behind a key_by")
                 states += [one for one in keyed if one.state not in {known.state for known in states}]
-        return states, found.bytes_per_subtask
+        return states, found.bytes_per_subtask, found.refusal
 
     def _unclaimed(self, record: OperatorRecord, fate: Fate, reason: str) -> OperatorPlan:
         return OperatorPlan(

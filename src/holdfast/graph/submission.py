@@ -142,6 +142,7 @@ def job_facts(graph: JobGraph) -> JobFacts:
             max_parallelism_explicit=o.max_parallelism_explicit,
             keyed=o.node.keyed,
             is_sink=o.node.is_sink,
+            inputs=tuple(edge.source.operator_id for edge in graph.inputs_of(o)),
         )
         for o in graph.operators
     )

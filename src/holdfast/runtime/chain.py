@@ -33,6 +33,8 @@ class Chain:
         self._times_differ = len({edges[edge].event_time for edge in spec.inputs}) > 1
         self._routers: dict[int, Router] = {}
         self.finished = False
+        #: Operators that had finished before this attempt, some perhaps in other chains than their neighbours of now.
+        self._over: set[str] = set()
 
     @property
     def head(self) -> Operator:
@@ -76,17 +78,15 @@ class Chain:
 
     def continue_from(self, restored: RestoredJob) -> None:
         """Continue from what the operators were at a checkpoint, whatever they were chained to: time does not go back,
-        and what was finished stays finished.
-
-        Only a head whose subtasks had all finished counts: the input of those that had not is dealt out anew, and any
-        subtask may get a share of it.
+        and what was finished stays finished. Those that were not still have their end before them.
         """
         for operator in self.operators:
             record = restored.record(operator.spec.operator_id)
             if record is not None:
                 operator.watermark = self._restored_watermark(record)
-        head = restored.record(self.head.spec.operator_id)
-        self.finished = head is not None and bool(head.subtasks) and all(s.finished for s in head.subtasks)
+                if record.finished:
+                    self._over.add(record.operator_id)
+        self.finished = len(self._over) == len(self.operators)
         for edge_id in self.spec.inputs:
             for channel in range(self._edges[edge_id].source_parallelism):
                 self._gate.update(edge_id, channel, ChannelStatus(self.head.watermark, False, False))
@@ -120,9 +120,11 @@ class Chain:
         head = self.head
         if not isinstance(head, SourceOperator) or self.finished:
             return
-        yield from head.read(rows, max_millis)
-        if head.ended:
-            self._finish()
+        if head.spec.operator_id not in self._over:
+            yield from head.read(rows, max_millis)
+            if not head.ended:
+                return
+        self._finish()
 
     def receive(self, edge_id: int, channel: int, header: Header, body: memoryview) -> None:
         """One envelope of an input edge."""
@@ -161,14 +163,19 @@ class Chain:
             self._finish()
 
     def _finish(self) -> None:
-        self.head.process_watermark(MAX_WATERMARK)
+        # The head passes it on to all others, unless it had come to its end before them.
         for operator in self.operators:
+            operator.process_watermark(MAX_WATERMARK)
+        for operator in self._unfinished():
             operator.finish()
         self.finished = True
 
+    def _unfinished(self) -> list[Operator]:
+        return [operator for operator in self.operators if operator.spec.operator_id not in self._over]
+
     def fire_processing_timers(self, now: int) -> None:
         if not self.finished:
-            for operator in self.operators:
+            for operator in self._unfinished():
                 operator.fire_processing_timers(now)
 
     def next_processing_timer(self) -> int | None:
@@ -217,12 +224,14 @@ class Chain:
     def dump(self) -> dict[str, Any]:
         return {
             "finished": self.finished,
+            "over": self._over,
             "channels": self._gate.dump(),
             "routers": {edge: router.dump() for edge, router in self._routers.items()},
         }
 
     def load(self, dumped: dict[str, Any]) -> None:
         self.finished = dumped["finished"]
+        self._over = dumped["over"]
         self._gate.load(dumped["channels"])
         for edge, router in dumped["routers"].items():
             self._routers[edge].load(router)

@@ -203,5 +203,9 @@ def snapshot_state_of(function: Any, context: FunctionSnapshotContext) -> None:
 
 
 def has_operator_state(function: Any) -> bool:
-    """Whether a function has a contract of operator state, so that it must be hosted by an operator."""
+    """Whether a function, or one that it wraps, has a contract of operator state, so that it must be hosted by an
+    operator.
+    """
+    while isinstance(function, WrappingFunction):
+        function = function.wrapped_function
     return isinstance(function, CheckpointedFunction | _OlderCheckpointed)

@@ -43,6 +43,8 @@ class Declarations:
     keyed: dict[str, tuple[StateMeta, Serializer | None]] = field(default_factory=dict)
     lists: dict[tuple[str, DistributionMode], StateDescriptor] = field(default_factory=dict)
     unknown: str | None = None
+    #: Why the operator cannot go on from what was restored, in its own words.
+    refusal: str | None = None
     #: Whether it asked for its raw keyed and its raw operator state.
     raw_asked: tuple[bool, bool] = (False, False)
 
@@ -75,6 +77,8 @@ def declarations_of(
         environment = OperatorEnvironment(spec, plan.job_id, plan.job_name, 0, 0, state, parameters=plan.parameters)
         try:
             found.unknown = _open(spec, environment, occasion.open_functions)
+        except RestoreError as error:
+            found.refusal = str(error)
         finally:
             found.raw_asked = state.raw_keyed_inputs.asked, state.raw_operator_inputs.asked
             state.close_raw_inputs()
@@ -85,7 +89,9 @@ def declarations_of(
 
 
 def _open(spec: OperatorSpec, environment: OperatorEnvironment, open_functions: bool) -> str | None:
-    """Take the operator through the steps in which states are declared; why that came to no end."""
+    """Take the operator through the steps in which states are declared; why that came to no end. RestoreError where the
+    operator refuses what was restored: it will do so on the executors too.
+    """
     step = "bind_state"
     try:
         operator = spec.factory(spec)
@@ -105,6 +111,8 @@ def _open(spec: OperatorSpec, environment: OperatorEnvironment, open_functions: 
             finally:
                 with suppress(Exception):
                     operator.close()
+    except RestoreError:
+        raise
     except Exception as error:
         return f"declared at run time: {step}() failed here ({type(error).__name__}: {error})"
     return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import MemberDescriptorType
 from typing import Any
 
 from holdfast.errors import FunctionError, HoldfastError
@@ -24,6 +25,20 @@ def method_of(function: Any, name: str) -> Callable[..., Any]:
     method: Callable[..., Any] | None = getattr(function, name, None)
     chosen: Callable[..., Any] = method if callable(method) else function
     return chosen
+
+
+def _fields_of(function: Any) -> dict[str, Any]:
+    """What it holds in attributes, those with ``__slots__`` included."""
+    held: Any = object.__getstate__(function)
+    attributes, slots = held if isinstance(held, tuple) else (held, None)
+    return {**(attributes or {}), **(slots or {})}
+
+
+def _set_field(function: Any, name: str, value: Any) -> None:
+    if isinstance(getattr(type(function), name, None), MemberDescriptorType):
+        object.__setattr__(function, name, value)
+    else:
+        function.__dict__[name] = value
 
 
 class FunctionOperator(Operator):
@@ -101,19 +116,22 @@ class FunctionOperator(Operator):
     def function_fields(self) -> dict[str, Any]:
         """The fields of the function, and of those that it wraps: each may have one that stays behind."""
         fields: dict[str, Any] = {}
-        for path, function in self._functions():
-            fields |= {path + name: value for name, value in getattr(function, "__dict__", {}).items()}
+        for path, function in self._paths():
+            fields |= {path + name: value for name, value in _fields_of(function).items()}
             if isinstance(function, WrappingFunction):
                 fields.pop(f"{path}wrapped_function", None)
         return fields
 
     def adopt_function_fields(self, fields: dict[str, Any]) -> None:
-        for path, function in self._functions():
-            own = [name for name in fields if name.rpartition(".")[0] == path[:-1]]
-            if own:
-                function.__dict__.update({name.removeprefix(path): fields[name] for name in own})
+        for path, function in self._paths():
+            for name in [name for name in fields if name.rpartition(".")[0] == path[:-1]]:
+                _set_field(function, name.removeprefix(path), fields[name])
 
-    def _functions(self) -> Iterator[tuple[str, Any]]:
+    def functions(self) -> list[Any]:
+        """The function and what it wraps."""
+        return [function for _, function in self._paths()]
+
+    def _paths(self) -> Iterator[tuple[str, Any]]:
         """The function and what it wraps, each with the path under which its fields are known."""
         path, function = "", self.function
         yield path, function

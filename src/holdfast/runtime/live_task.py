@@ -161,7 +161,8 @@ class LiveTask:
                     function_fields: PackedFields = fields["function"]
                     if function_fields.left_behind:
                         operator.open()
-                    operator.adopt_function_fields(unpack_fields(function_fields, environment))
+                    found = unpack_fields(function_fields, environment, operator.functions())
+                    operator.adopt_function_fields(found)
                 operator.adopt_fields(unpack_fields(fields["operator"], environment))
 
     def _write_memory(self, stamp: Stamp) -> None:
@@ -170,7 +171,8 @@ class LiveTask:
             for operator in chain.operators:
                 packed = {"operator": pack_fields(operator.travelling_fields(), operator.environment)}
                 if isinstance(operator, FunctionOperator):
-                    packed["function"] = pack_fields(operator.function_fields(), operator.environment)
+                    own_fields, functions = operator.function_fields(), operator.functions()
+                    packed["function"] = pack_fields(own_fields, operator.environment, functions)
                     self._warn_once(operator, packed["function"].left_behind)
                 fields[operator.spec.operator_id] = packed
         memory = {

@@ -7,7 +7,7 @@ gets, ``rewrite_for`` and the operator state backend whether a state that is ask
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 
@@ -42,6 +42,8 @@ class OperatorOutcome:
 
     states: tuple[StateOutcome, ...]
     bytes_per_subtask: tuple[int, ...]
+    #: Why the operator itself refuses what it restores.
+    refusal: str | None = None
 
 
 def rehearse_operator(
@@ -55,7 +57,11 @@ def rehearse_operator(
         *_list_outcomes(spec, shares, declared),
         *_raw_outcomes(spec, record, declared),
     ]
-    return OperatorOutcome(tuple(states), tuple(shares.bytes_read))
+    if declared.refusal is not None:
+        states = [
+            one if one.fate is Fate.NEW else replace(one, fate=Fate.REFUSED, detail=declared.refusal) for one in states
+        ]
+    return OperatorOutcome(tuple(states), tuple(shares.bytes_read), declared.refusal)
 
 
 def stored_states(record: OperatorRecord, reader: SnapshotReader, fate: Fate, detail: str) -> list[StateOutcome]:
@@ -158,6 +164,8 @@ def _raw_outcomes(
     spec: OperatorSpec, record: OperatorRecord | None, declared: Declarations
 ) -> Iterable[StateOutcome]:
     for (kind, present), asked in zip(_raw_of(record).items(), declared.raw_asked, strict=True):
+        if kind == "keyed" and not spec.keyed:
+            continue
         if present and asked:
             yield StateOutcome(kind, "raw", Fate.KEPT, "read and written by the operator itself")
         elif present and declared.unknown is not None:

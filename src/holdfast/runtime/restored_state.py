@@ -15,9 +15,11 @@ from holdfast.state.snapshot_io import SnapshotReader
 
 
 def keyed_share(spec: OperatorSpec, subtask: int, record: OperatorRecord | None) -> KeyedShare:
-    """The keyed state of a subtask. StateMigrationError when the keys were stored with another type."""
+    """The keyed state of a subtask. StateMigrationError when there are keys and they were stored with another type."""
     codec = KeyCodec.for_type(spec.key_type)
-    written = [s.keyed for s in record.subtasks if s.keyed is not None] if record is not None else []
+    stored = [s.keyed for s in record.subtasks if s.keyed is not None] if record is not None else []
+    own = codec.snapshot()
+    written = [one for one in stored if one.key_serializer == own or any(file.entries for file in one.files)]
     for snapshot in written:
         codec.require_compatible(snapshot.key_serializer, spec.name)
     regroups = record is not None and record.max_parallelism != spec.max_parallelism
@@ -47,10 +49,13 @@ def _lists(
 def open_raw_state(
     state: OperatorStateContext, spec: OperatorSpec, subtask: int, record: OperatorRecord | None, reader: SnapshotReader
 ) -> None:
-    """Lay out the raw state of a subtask, to be read by the operator."""
+    """Lay out the raw state of a subtask, to be read by the operator. Without a ``key_by`` that is raw operator state
+    only: the rules of restoring have allowed that the other is left behind.
+    """
     if record is None:
         return
-    key_groups = KeyGroupRange.of(subtask, spec.max_parallelism, spec.parallelism)
-    written = [one.raw_keyed for one in record.subtasks if one.raw_keyed is not None]
-    state.raw_keyed_inputs = open_raw_keyed(written, key_groups, reader)
+    if spec.keyed:
+        key_groups = KeyGroupRange.of(subtask, spec.max_parallelism, spec.parallelism)
+        written = [one.raw_keyed for one in record.subtasks if one.raw_keyed is not None]
+        state.raw_keyed_inputs = open_raw_keyed(written, key_groups, reader)
     state.raw_operator_inputs = open_raw_operator(record.subtasks, subtask, spec.parallelism, reader)

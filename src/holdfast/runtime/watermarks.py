@@ -63,12 +63,15 @@ class TimestampsAndWatermarksOperator(Operator):
         self._state.update([self._highest])
 
     def travelling_fields(self) -> dict[str, Any]:
-        return {**super().travelling_fields(), "highest": self._highest, "quiet_since": self._quiet_since}
+        # The strategy travels for its assigner, which may remember rows.
+        own = {"highest": self._highest, "quiet_since": self._quiet_since, "strategy": self.body}
+        return {**super().travelling_fields(), **own}
 
     def adopt_fields(self, fields: dict[str, Any]) -> None:
         super().adopt_fields(fields)
         self._highest = fields["highest"]
         self._quiet_since = fields["quiet_since"]
+        self.body = fields.get("strategy", self.body)
 
     def _timestamps(self, batch: Batch) -> list[int]:
         assigner = self.body.timestamp_assigner

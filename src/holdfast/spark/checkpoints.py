@@ -79,7 +79,8 @@ class JobCheckpoints:
         )
         self.store.recover()
         self.coordinator = CheckpointCoordinator(policy, job.facts, self.storage, self.store, wall_clock)
-        self._initial = self._open_initial()
+        # Once the job has a checkpoint of its own, the other snapshot is not needed, and may be gone.
+        self._initial = self._open_initial() if self.store.latest() is None else None
 
     def next_attempt(self) -> int:
         if self.directory is not None:

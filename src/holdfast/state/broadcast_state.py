@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 
 from holdfast.errors import StateAccessError
 from holdfast.state.cells import Cells
-from holdfast.state.serializers import Serializer
+from holdfast.state.serializers import Serializer, type_errors_of
 
 
 class ReadOnlyBroadcastState:
@@ -58,24 +58,31 @@ class BroadcastState(ReadOnlyBroadcastState):
     """A broadcast map. It stays the same on every subtask only if all change it in the same way in the same order.
 
     Keys and values are checked against their types when they are put, and stored as they are then: a value that is
-    changed in place must be put again. ``elements`` are encoded keys and values in turn.
+    changed in place must be put again. ``owner`` is how errors name it; ``elements`` are encoded keys and values in
+    turn.
     """
 
-    def __init__(self, key: Serializer, value: Serializer, elements: Sequence[bytes] = ()) -> None:
+    def __init__(self, owner: str, key: Serializer, value: Serializer, elements: Sequence[bytes] = ()) -> None:
+        self._owner = owner
         self._key, self._value = key, value
         self._revive = (cells := Cells(value)).revive
         self._live: dict[Any, Any] = {}
         self._stored: dict[Any, tuple[bytes, bytes]] = {}
+        self._view: ReadOnlyBroadcastState | None = None
         super().__init__(self._live, cells.open)
         self._take(elements[0::2], elements[1::2])
 
     def put(self, key: Any, value: Any) -> None:
-        self._take([self._key.encode(key)], [self._value.encode(value)])
+        with type_errors_of(self._owner):
+            encoded_key, encoded_value = self._key.encode(key), self._value.encode(value)
+        self._take([encoded_key], [encoded_value])
 
     def put_all(self, entries: Mapping[Any, Any]) -> None:
         """All entries, or, when one is not of the type, none."""
         added = dict(entries)
-        self._take(self._key.encode_many(list(added)), self._value.encode_many(list(added.values())))
+        with type_errors_of(self._owner):
+            keys, values = self._key.encode_many(list(added)), self._value.encode_many(list(added.values()))
+        self._take(keys, values)
 
     def remove(self, key: Any) -> None:
         """Remove the entry of ``key`` if there is one."""
@@ -93,8 +100,12 @@ class BroadcastState(ReadOnlyBroadcastState):
         self.remove(key)
 
     def read_only(self, name: str) -> ReadOnlyBroadcastState:
-        """A view that shows later changes and cannot make any; ``name`` is the state's, for errors."""
-        return _View(MappingProxyType(self._live), self._open, name)
+        """The view that shows later changes and cannot make any, always the same object; ``name`` is the state's, for
+        errors.
+        """
+        if self._view is None:
+            self._view = _View(MappingProxyType(self._live), self._open, name)
+        return self._view
 
     def encoded(self) -> tuple[bytes, ...]:
         """Keys and values in turn, in the order of ``items``."""

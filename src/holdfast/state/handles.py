@@ -129,6 +129,11 @@ class OperatorRecord(msgspec.Struct, frozen=True):
     max_parallelism: int
     subtasks: tuple[SubtaskSnapshot, ...]
 
+    @property
+    def finished(self) -> bool:
+        """Whether the input of all subtasks had ended. That of those that go on may come to any subtask."""
+        return bool(self.subtasks) and all(snapshot.finished for snapshot in self.subtasks)
+
 
 class CheckpointMetadata(msgspec.Struct, frozen=True):
     """The content of a ``_metadata`` file."""

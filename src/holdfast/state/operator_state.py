@@ -17,17 +17,25 @@ from holdfast.state.broadcast_state import BroadcastState
 from holdfast.state.descriptors import ListStateDescriptor, MapStateDescriptor, StateDescriptor
 from holdfast.state.handles import DistributionMode, ListStateSnapshot
 from holdfast.state.redistribution import redistribute
-from holdfast.state.serializers import Compatibility, Serializer, compatibility, migration, serializer_from_snapshot
+from holdfast.state.serializers import (
+    Compatibility,
+    Serializer,
+    compatibility,
+    migration,
+    serializer_from_snapshot,
+    type_errors_of,
+)
 
 
 class OperatorListState:
-    """A list of operator state, kept as encoded elements.
+    """A list of operator state, kept as encoded elements. ``owner`` is how errors name it.
 
     Elements are checked against their type when they are added, and ``get`` gives new objects: an element that is
     changed in place is not changed in the state.
     """
 
-    def __init__(self, serializer: Serializer, elements: Iterable[bytes] = ()) -> None:
+    def __init__(self, owner: str, serializer: Serializer, elements: Iterable[bytes] = ()) -> None:
+        self._owner = owner
         self._serializer = serializer
         self._elements = list(elements)
 
@@ -35,15 +43,15 @@ class OperatorListState:
         return self._serializer.decode_many(self._elements)
 
     def add(self, value: Any) -> None:
-        self._elements.append(self._serializer.encode(value))
+        self.add_all([value])
 
     def add_all(self, values: Iterable[Any]) -> None:
         """All values, or, when one is not of the type, none."""
-        self._elements += self._serializer.encode_many(list(values))
+        self._elements += self._encoded(values)
 
     def update(self, values: Iterable[Any]) -> None:
         """Replace all elements."""
-        self._elements = self._serializer.encode_many(list(values))
+        self._elements = self._encoded(values)
 
     def clear(self) -> None:
         self._elements = []
@@ -53,6 +61,11 @@ class OperatorListState:
 
     def encoded(self) -> tuple[bytes, ...]:
         return tuple(self._elements)
+
+    def _encoded(self, values: Iterable[Any]) -> list[bytes]:
+        added = list(values)
+        with type_errors_of(self._owner):
+            return self._serializer.encode_many(added)
 
 
 @dataclass
@@ -135,7 +148,7 @@ class DefaultOperatorStateBackend:
                 keys = self._migrated(name, snapshot.serializers["map_key"], key, snapshot.elements[0::2])
                 values = self._migrated(name, snapshot.serializers["value"], value, snapshot.elements[1::2])
                 elements.extend(part for pair in zip(keys, values, strict=True) for part in pair)
-            self._claim(entry, descriptor, BroadcastState(key, value, elements))
+            self._claim(entry, descriptor, BroadcastState(self._owner(name), key, value, elements))
         self._check_same(entry.descriptor, descriptor)
         assert isinstance(entry.state, BroadcastState)
         return entry.state
@@ -184,10 +197,13 @@ class DefaultOperatorStateBackend:
             elements: list[bytes] = []
             for snapshot in entry.restored:
                 elements += self._migrated(name, snapshot.serializers["value"], serializer, snapshot.elements)
-            self._claim(entry, descriptor, OperatorListState(serializer, elements))
+            self._claim(entry, descriptor, OperatorListState(self._owner(name), serializer, elements))
         self._check_same(entry.descriptor, descriptor)
         assert isinstance(entry.state, OperatorListState)
         return entry.state
+
+    def _owner(self, name: str) -> str:
+        return f"{self._where}, operator state '{name}'"
 
     @staticmethod
     def _claim(entry: RegisteredState, descriptor: StateDescriptor, state: OperatorListState | BroadcastState) -> None:

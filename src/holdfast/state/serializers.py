@@ -8,7 +8,8 @@ read them.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from decimal import Decimal
 from enum import Enum
 from typing import Any
@@ -166,6 +167,15 @@ def _decoder(form: Form) -> Callable[[bytes], Any]:
     if unpack is None:
         return decode
     return lambda data: unpack(decode(data))
+
+
+@contextmanager
+def type_errors_of(owner: str) -> Iterator[None]:
+    """Around what encodes values for a state: an error says for which."""
+    try:
+        yield
+    except StateTypeError as error:
+        raise StateTypeError(f"{owner}: {error}") from error
 
 
 def _type_error(type_info: TypeInformation, value: Any, error: Exception) -> StateTypeError:

@@ -1,0 +1,32 @@
+"""Keys of another type: nothing stands in their way where none are stored."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from holdfast import plan_restore
+from holdfast.common import TypeInformation, Types, WatermarkStrategy
+from holdfast.datastream import StreamExecutionEnvironment
+from tests.graph.restored_jobs import Build, StoredJob, environment
+from tests.integration.programs import PAIR, Scripted
+from tests.runtime.local_job import ListSink
+
+
+def without_state(key_type: TypeInformation) -> Build:
+    def build(env: StreamExecutionEnvironment) -> None:
+        source = Scripted([[(1, 1)], [], [(2, 2)]], ends=False)
+        rows = env.from_source(source, WatermarkStrategy.no_watermarks(), "rows", PAIR).uid("rows")
+        rows.key_by(lambda row: row[0], key_type).map(lambda row: row, PAIR).uid("map").sink_to(ListSink()).uid("sink")
+
+    return build
+
+
+def test_the_key_type_of_an_operator_without_state_may_change(tmp_path: Path) -> None:
+    job = StoredJob(environment(without_state(Types.LONG())), tmp_path)
+    job.run()
+    path, _ = job.checkpoint(1)
+    job.close()
+    assert plan_restore(environment(without_state(Types.INT())), path).possible
+    again = StoredJob(environment(without_state(Types.INT())), tmp_path, path)
+    assert again.rows() == [(2, 2)]
+    again.close()
