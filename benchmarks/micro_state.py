@@ -124,7 +124,7 @@ def other_states(store: LocalStore, name: str, base: Stamp) -> Stamp:
 
 
 def main(names: list[str]) -> None:
-    for name in names or ["heap", "lmdb"]:
+    for name in names or ["heap", "lmdb", "rocksdb"]:
         print(f"{name}, {KEYS} keys")
         directory = Path(tempfile.mkdtemp())
         try:

@@ -218,7 +218,7 @@ def test_an_idle_broadcast_stream_does_not_hold_event_time_back(tmp_path: Path) 
 # -- restores ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("backend", ["heap", "lmdb"])
+@pytest.mark.parametrize("backend", ["heap", "lmdb", "rocksdb"])
 @pytest.mark.parametrize("parallelism", [1, 3])
 def test_a_job_goes_on_with_another_parallelism(tmp_path: Path, backend: str, parallelism: int) -> None:
     def plan(subtasks: int) -> JobPlan:

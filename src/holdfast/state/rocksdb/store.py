@@ -28,7 +28,7 @@ from holdfast.state.store import ChangedKeys, LocalStore, Stamp
 #: The key of the stamp; no state has the empty key. The keys of states begin right after it.
 _STAMP, _FIRST = b"", b"\0"
 #: Changes beyond this size are applied before the commit, with a record to undo them.
-_SPILL_BYTES = 16 << 20
+_SPILL_BYTES = 8 << 20
 #: Entries of one write while changes are applied early; the write buffers are checked between two.
 _BATCH = 8192
 #: Remembered values beyond this size are forgotten all at once.
