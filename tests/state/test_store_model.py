@@ -152,11 +152,21 @@ class StoreMachine(RuleBasedStateMachine):
         assert differing <= set(changes.keys)
 
 
-@pytest.mark.parametrize("name", BACKENDS)
-def test_store_follows_the_model(name: str) -> None:
+def _follow_the_model(name: str) -> None:
     machine = type("Machine", (StoreMachine,), {"name": name})
     machine.TestCase.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
     machine.TestCase().runTest()
+
+
+@pytest.mark.parametrize("name", BACKENDS)
+def test_store_follows_the_model(name: str) -> None:
+    _follow_the_model(name)
+
+
+def test_rocksdb_follows_the_model_when_nothing_fits_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    for limit, value in {"_SPILL_BYTES": 1, "_BATCH": 2, "_REMEMBERED_BYTES": 1, "_TOMBSTONE_FROM": 3}.items():
+        monkeypatch.setattr(f"holdfast.state.rocksdb.store.{limit}", value)
+    _follow_the_model("rocksdb")
 
 
 @pytest.mark.parametrize("name", BACKENDS)
