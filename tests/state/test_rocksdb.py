@@ -22,7 +22,7 @@ from holdfast.state.rocksdb.host_lock import HostLock
 from holdfast.state.rocksdb.memory import memory_of
 from holdfast.state.rocksdb.options import PREFIX, PROFILES, RocksDbOptions
 from holdfast.state.store import Stamp
-from tests.state.stores import content, fresh_store, run_epoch
+from tests.state.stores import commit_elsewhere, content, fresh_store, run_epoch
 
 
 @pytest.fixture
@@ -215,6 +215,15 @@ def test_what_moved_here_is_flushed_after_its_epoch_and_what_stays_is_not(tmp_pa
     assert flushed(20)
     run_epoch(one, first, {b"a": b"2"})
     assert not flushed(0.5)
+
+
+def test_compactions_that_are_overdue_end_before_a_hand_over(tmp_path: Path, monkeypatch) -> None:
+    looks = iter([True, True, False])
+    monkeypatch.setattr(databases.Database, "_debt", staticmethod(lambda handle: next(looks)))
+    one, start = fresh_store("rocksdb", tmp_path)
+    assert commit_elsewhere("rocksdb", tmp_path, start, {b"a": b"1"}, Stamp(1, "other")) == 0
+    assert next(looks, "all taken") == "all taken"
+    assert one.stamp() == Stamp(1, "other")
 
 
 def test_a_directory_that_was_removed_under_an_open_database(tmp_path: Path) -> None:

@@ -33,6 +33,8 @@ _SPILL_BYTES = 8 << 20
 _BATCH = 8192
 #: Remembered values beyond this size are forgotten all at once.
 _REMEMBERED_BYTES = 48 << 20
+#: Keys of one read; more of them cost RocksDB more for each.
+_READ_KEYS = 512
 #: Rows that a scan reads at a time; between two reads the store may be written behind them.
 _SCAN_ROWS = 512
 #: Fewer deleted keys are deleted one by one: a range tombstone costs every later read of its surroundings.
@@ -357,8 +359,9 @@ class RocksDbStore(LocalStore):
             self._shrink_present()
         present = self._present
         unknown = [key for key in keys if key not in present]
-        if unknown:
-            self._remember(list(zip(unknown, self._checked(self._writing.get, unknown), strict=True)))
+        for at in range(0, len(unknown), _READ_KEYS):
+            some = unknown[at : at + _READ_KEYS]
+            self._remember(list(zip(some, self._checked(self._writing.get, some), strict=True)))
 
     def _remember(self, entries: Sequence[Entry]) -> None:
         self._present.update(entries)
