@@ -38,8 +38,12 @@ def tmp_path(tmp_path: Path) -> Iterator[Path]:
     if tempfile.tempdir != str(MEMORY_DISK):
         yield tmp_path
         return
+    from holdfast.state.rocksdb import databases
+
     with tempfile.TemporaryDirectory() as directory:
         yield Path(directory)
+        # Their keeper may still write to those that a test left open.
+        databases.close_all()
 
 
 @pytest.fixture(scope="session")

@@ -275,16 +275,17 @@ def release(database: Database) -> None:
     database.release()
 
 
-def _after_fork() -> None:
-    global _process
-    _process = _process.forked()
-
-
-def _at_exit() -> None:
+def close_all() -> None:
+    """Close what this process has open; a store that begins a transaction later opens it again."""
     for database in list(_process.databases.values()):
         with suppress(Exception):
             database.release()
 
 
+def _after_fork() -> None:
+    global _process
+    _process = _process.forked()
+
+
 os.register_at_fork(after_in_child=_after_fork)
-atexit.register(_at_exit)
+atexit.register(close_all)
