@@ -1,15 +1,20 @@
-"""CPU costs of keyed state in one process: hits of the cache, first touches and flushes.
+"""CPU costs of keyed state in one process: hits of the cache, first touches and flushes; and what it costs, in time,
+that a store moves to another process.
 
 Run: python benchmarks/micro_state.py [backend ...]
 """
 
 from __future__ import annotations
 
+import multiprocessing
+import os
 import shutil
+import statistics
 import sys
 import tempfile
 import time
 from collections.abc import Callable
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 from holdfast.state.backends import load_backend
@@ -123,8 +128,43 @@ def other_states(store: LocalStore, name: str, base: Stamp) -> Stamp:
     return stamp
 
 
+def epochs_of_a_worker(name: str, directory: Path, driver: Connection) -> None:
+    """Run the epochs that the driver asks for, each with some changes, and tell how long its beginning took."""
+    store = load_backend(name, {}).open(directory)
+    while (epoch := driver.recv()) is not None:
+        started = time.perf_counter()
+        store.begin(Stamp(epoch, "bench"))
+        took = time.perf_counter() - started
+        store.write([(os.urandom(8), os.urandom(50)) for _ in range(2000)])
+        store.commit(Stamp(epoch + 1, "bench"))
+        driver.send(took)
+
+
+def moves(name: str, directory: Path, stamp: Stamp) -> None:
+    print(" begin an epoch")
+    context = multiprocessing.get_context("spawn")
+    pipes = [context.Pipe() for _ in range(2)]
+    workers = [context.Process(target=epochs_of_a_worker, args=(name, directory, there)) for _, there in pipes]
+    for worker in workers:
+        worker.start()
+    epoch = stamp.epoch
+    for label, order in (("where the one before was", [0] * 21), ("in another process", [1, 0] * 10)):
+        times = []
+        for worker_number in order:
+            here, _ = pipes[worker_number]
+            here.send(epoch)
+            times.append(here.recv())
+            epoch += 1
+            time.sleep(0.2)
+        report(label, statistics.median(times[1:]), 1)
+    for here, _ in pipes:
+        here.send(None)
+    for worker in workers:
+        worker.join()
+
+
 def main(names: list[str]) -> None:
-    for name in names or ["heap", "lmdb"]:
+    for name in names or ["heap", "lmdb", "rocksdb"]:
         print(f"{name}, {KEYS} keys")
         directory = Path(tempfile.mkdtemp())
         try:
@@ -137,6 +177,7 @@ def main(names: list[str]) -> None:
             store.begin(stamp)
             hits(KeyedStateBackend(store, SCOPE, name, None))
             store.close()
+            moves(name, directory, stamp)
         finally:
             shutil.rmtree(directory)
 

@@ -207,7 +207,19 @@ def test_pyflinks_module_paths(path: str, names: str) -> None:
 
 @pytest.mark.parametrize(
     "package",
-    ["types", "storage", "state", "state.heap", "state.lmdb", "checkpoint", "runtime", "graph", "spark", "connectors"],
+    [
+        "types",
+        "storage",
+        "state",
+        "state.heap",
+        "state.lmdb",
+        "state.rocksdb",
+        "checkpoint",
+        "runtime",
+        "graph",
+        "spark",
+        "connectors",
+    ],
 )
 def test_packages_below_the_front_doors_import_nothing_by_themselves(package: str) -> None:
     found = importlib.import_module(f"holdfast.{package}")

@@ -17,6 +17,7 @@ pytestmark = pytest.mark.slow
 
 PROGRAM = Path(__file__).with_name("audited_job.py")
 ROWS, KEYS = 4_000, 60
+BACKENDS = ["lmdb", "heap", "rocksdb"]
 
 #: Where a Python worker may die, in the order in which a task comes by.
 WORKER_POINTS = [
@@ -55,7 +56,7 @@ def test_workers_killed_at_named_points(seed: int, tmp_path: Path) -> None:
             # Uploads happen with a checkpoint only, everything else in every task of every epoch.
             faults.add(point, "kill", hit=chosen.randint(3, 40 if point == "task.uploading" else 160))
     faults.add("task.restoring", "kill", hit=chosen.randint(5, 20))
-    with program(tmp_path, "log", faults, jobs, **{"state.backend": ["lmdb", "heap"][seed % 2]}) as driver:
+    with program(tmp_path, "log", faults, jobs, **{"state.backend": BACKENDS[seed % 3]}) as driver:
         assert driver.wait(420) == 0, driver.output[-4000:]
         told = driver.output
     assert not faults.not_reached()

@@ -29,8 +29,10 @@ pytestmark = pytest.mark.usefixtures("spark")
 BACKENDS = pytest.mark.parametrize("backend", ["heap", "lmdb"])
 
 
-@BACKENDS
-@pytest.mark.parametrize("checkpoints", [False, True])
+@pytest.mark.parametrize(
+    ("backend", "checkpoints"),
+    [("heap", False), ("heap", True), ("lmdb", False), ("lmdb", True), ("rocksdb", True)],
+)
 def test_average_of_every_three_values(backend: str, checkpoints: bool, tmp_path: Path) -> None:
     rows = [(i % 7, i * i) for i in range(500)]
     settings = {"state.backend": backend, "holdfast.epoch.max-rows": "200"}

@@ -241,7 +241,7 @@ def test_a_state_that_a_function_holds_goes_with_it_from_process_to_process(tmp_
 # -- restores ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("backend", ["heap", "lmdb"])
+@pytest.mark.parametrize("backend", ["heap", "lmdb", "rocksdb"])
 @pytest.mark.parametrize("parallelism", [1, 3])
 def test_a_job_goes_on_with_another_parallelism(tmp_path: Path, backend: str, parallelism: int) -> None:
     def plan(subtasks: int) -> JobPlan:

@@ -83,7 +83,7 @@ def sink(program: Program, source: Node, partitioner: Any = None) -> Node:
     return node
 
 
-@pytest.fixture(params=["heap", "lmdb"])
+@pytest.fixture(params=["heap", "lmdb", "rocksdb"])
 def backend(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 

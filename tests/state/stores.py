@@ -2,24 +2,44 @@
 
 from __future__ import annotations
 
+import multiprocessing
 from pathlib import Path
 
 from holdfast.state.heap import image as heap_images
 from holdfast.state.heap.backend import HeapBackend
 from holdfast.state.lmdb.backend import LmdbBackend
+from holdfast.state.rocksdb.backend import RocksDbBackend
 from holdfast.state.store import LocalStore, Stamp, StateBackend
 
-BACKENDS = ("heap", "lmdb")
+BACKENDS = ("heap", "lmdb", "rocksdb")
 LOWEST, HIGHEST = b"", b"\xff" * 600
 
 
 def make_backend(name: str) -> StateBackend:
-    return {"heap": HeapBackend, "lmdb": LmdbBackend}[name]()
+    return {"heap": HeapBackend, "lmdb": LmdbBackend, "rocksdb": RocksDbBackend}[name]()
 
 
 def forget_process_caches() -> None:
     """What another process does not have."""
     heap_images._images.clear()
+
+
+def commit_elsewhere(
+    name: str, directory: Path, base: Stamp, entries: dict[bytes, bytes | None], stamp: Stamp, method: str | None = None
+) -> int | None:
+    """One committed epoch in a process of its own; the exit code. RocksDB does not survive a fork."""
+    context = multiprocessing.get_context(method or ("forkserver" if name == "rocksdb" else "fork"))
+    if method is None and name == "rocksdb":
+        context.set_forkserver_preload(["tests.state.stores"])
+    child = context.Process(target=_commit, args=(name, directory, base, entries, stamp))
+    child.start()
+    child.join(60)
+    return child.exitcode
+
+
+def _commit(name: str, directory: Path, base: Stamp, entries: dict[bytes, bytes | None], stamp: Stamp) -> None:
+    store = make_backend(name).open(directory)
+    run_epoch(store, base, entries, stamp.nonce)
 
 
 def content(store: LocalStore) -> dict[bytes, bytes]:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import tempfile
-import traceback
 from pathlib import Path
 
 import pytest
@@ -15,7 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from holdfast.errors import StoreVersionError
 from holdfast.state.store import Stamp
-from tests.state.stores import BACKENDS, content, forget_process_caches, make_backend
+from tests.state.stores import BACKENDS, commit_elsewhere, content, forget_process_caches, make_backend
 
 # Few distinct short keys, so that operations meet; and long ones around the limits of LMDB that share long prefixes.
 _stems = st.sampled_from([b"", b"p" * 463, b"p" * 464, b"p" * 479, b"q" * 480, b"p" * 600])
@@ -124,25 +122,11 @@ class StoreMachine(RuleBasedStateMachine):
     def epoch_in_another_process(self, entries: dict[bytes, bytes | None], accepted: bool) -> None:
         base, before, _ = self.history[-1]
         stamp = self._next()
-        child = os.fork()
-        if child == 0:
-            self._run_child(base, entries, stamp)
-        assert os.waitpid(child, 0)[1] == 0
+        assert commit_elsewhere(self.name, self.directory, base, entries, stamp) == 0
         if accepted:
             after = {key: value for key, value in {**before, **entries}.items() if value is not None}
             changed = {key for key in entries if before.get(key) != entries[key]}
             self.history.append((stamp, after, changed))
-
-    def _run_child(self, base: Stamp, entries: dict[bytes, bytes | None], stamp: Stamp) -> None:
-        try:
-            store = make_backend(self.name).open(self.directory)
-            store.begin(base)
-            store.write(list(entries.items()))
-            store.commit(stamp)
-        except BaseException:
-            traceback.print_exc()
-            os._exit(1)
-        os._exit(0)
 
     @precondition(lambda self: self.model is None)
     @rule()
@@ -168,11 +152,21 @@ class StoreMachine(RuleBasedStateMachine):
         assert differing <= set(changes.keys)
 
 
-@pytest.mark.parametrize("name", BACKENDS)
-def test_store_follows_the_model(name: str) -> None:
+def _follow_the_model(name: str) -> None:
     machine = type("Machine", (StoreMachine,), {"name": name})
     machine.TestCase.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
     machine.TestCase().runTest()
+
+
+@pytest.mark.parametrize("name", BACKENDS)
+def test_store_follows_the_model(name: str) -> None:
+    _follow_the_model(name)
+
+
+def test_rocksdb_follows_the_model_when_nothing_fits_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    for limit, value in {"_SPILL_BYTES": 1, "_BATCH": 2, "_REMEMBERED_BYTES": 1, "_TOMBSTONE_FROM": 3}.items():
+        monkeypatch.setattr(f"holdfast.state.rocksdb.store.{limit}", value)
+    _follow_the_model("rocksdb")
 
 
 @pytest.mark.parametrize("name", BACKENDS)

@@ -23,7 +23,7 @@ from tests.testing.broadcast_functions import FACTORS, TOTAL, AllStates, Model, 
 RULES = MapStateDescriptor("rules", Types.STRING(), Types.LIST(Types.LONG()))
 
 
-@pytest.fixture(params=["heap", "lmdb"])
+@pytest.fixture(params=["heap", "lmdb", "rocksdb"])
 def backend(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 

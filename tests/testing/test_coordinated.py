@@ -124,7 +124,7 @@ class Job:
         self.coordinator.start_attempt(self.attempt, chosen, self.facts())
 
 
-@pytest.fixture(params=["heap", "lmdb"])
+@pytest.fixture(params=["heap", "lmdb", "rocksdb"])
 def backend(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 

@@ -25,7 +25,7 @@ from holdfast.testing import HarnessSnapshot, KeyedOperatorHarness, ManualClock,
 from tests.testing.functions import SUM, Buffering, Counter, CountWithKeyedState, Everything
 
 
-@pytest.fixture(params=["heap", "lmdb"])
+@pytest.fixture(params=["heap", "lmdb", "rocksdb"])
 def backend(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 

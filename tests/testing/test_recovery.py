@@ -16,7 +16,7 @@ from tests.testing.functions import VALUE, Everything
 from tests.testing.oracle import KEYS, Oracle, random_row
 
 
-@pytest.fixture(params=["heap", "lmdb"])
+@pytest.fixture(params=["heap", "lmdb", "rocksdb"])
 def backend(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
@@ -196,7 +196,7 @@ def test_the_first_snapshot_after_rescaling_is_full(backend: str) -> None:
 def test_the_backend_may_change_at_a_restore() -> None:
     oracle, chance = Oracle(), random.Random(1)
     snapshot = None
-    for backend in ("heap", "lmdb", "heap"):
+    for backend in ("heap", "lmdb", "rocksdb", "heap"):
         harness = (
             KeyedOperatorHarness(Everything(), first, Types.STRING(), backend=backend)
             if snapshot is None
@@ -210,7 +210,7 @@ def test_the_backend_may_change_at_a_restore() -> None:
                 oracle.push(row)
             snapshot = harness.snapshot()
             assert kinds(snapshot)[0] is SnapshotKind.FULL
-    with restored(snapshot, "lmdb") as last:
+    with restored(snapshot, "rocksdb") as last:
         oracle.check_state(last)
 
 

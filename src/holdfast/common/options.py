@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from holdfast.common.backend_options import ROCKSDB, ROCKSDB_WITHOUT_EFFECT
 from holdfast.common.option_types import BOOLEAN, DURATION, FLOAT, INTEGER, MEMORY, TEXT, Option, choice
 from holdfast.types.settings import CheckpointMode, RestartKind, Retention, StorageKind
 
@@ -118,9 +119,9 @@ BACKEND: Option[str] = Option(
     "state.backend.type",
     TEXT,
     "lmdb",
-    "Store of keyed state: `heap` (or `hashmap`), `lmdb`, or the name of an installed backend. The old names "
-    "`jobmanager` and `filesystem` are `heap` with that checkpoint storage. Unlike in Flink, where it is `hashmap`, "
-    "the default is `lmdb`: state on disk survives the Python worker that wrote it.",
+    "Store of keyed state: `heap` (or `hashmap`), `lmdb`, `rocksdb`, or the name of an installed backend. The old "
+    "names `jobmanager` and `filesystem` are `heap` with that checkpoint storage. Unlike in Flink, where it is "
+    "`hashmap`, the default is `lmdb`: state on disk survives the Python worker that wrote it.",
     older=("state.backend",),
 )
 LOCAL_DIRECTORY: Option[str | None] = Option(
@@ -326,12 +327,16 @@ WITHOUT_EFFECT: dict[str, str] = {
     _CHECKPOINTING + "during-recovery.enabled": "a job restores completely before its first epoch",
     _RECOVERY + "claim-mode": "always `NO_CLAIM`: the snapshot that a job starts from stays the user's",
     _RECOVERY + "without-channel-state.checkpoint-id": "channels have no state",
+    **ROCKSDB_WITHOUT_EFFECT,
 }
 
 #: Under these, a key that is neither known nor without effect is an error.
-CHECKED_PREFIXES = (_CHECKPOINTING, _RESTART, _RECOVERY, "holdfast.")
+CHECKED_PREFIXES = (_CHECKPOINTING, _RESTART, _RECOVERY, "holdfast.", "state.backend.rocksdb.")
 
-ALL: tuple[Option[object], ...] = tuple(value for value in list(globals().values()) if isinstance(value, Option))
+ALL: tuple[Option[object], ...] = (
+    *(value for value in list(globals().values()) if isinstance(value, Option)),
+    *ROCKSDB,
+)
 
 #: Every spelling of every option, in lower case.
 BY_SPELLING: dict[str, Option[object]] = {

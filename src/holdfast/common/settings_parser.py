@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import difflib
 from dataclasses import dataclass
+from typing import Any
 
 from holdfast.common import options
+from holdfast.common.backend_options import ROCKSDB
 from holdfast.common.configuration import Configuration
 from holdfast.errors import ConfigurationError
 from holdfast.types.settings import (
@@ -122,11 +124,12 @@ def restart_settings(configuration: Configuration, checkpointing: bool) -> Resta
 
 def backend_settings(configuration: Configuration) -> BackendSettings:
     name = configuration.get(options.BACKEND).lower()
-    chosen = {
+    chosen: dict[str, Any] = {
         key.lower(): value
         for key, value in configuration.to_dict().items()
         if key.lower().startswith(("state.", "holdfast.state."))
     }
+    chosen |= {option.key: configuration.get(option) for option in ROCKSDB if configuration.contains(option)}
     backend = _OLDER_BACKENDS.get(name, (name, None))[0]
     return BackendSettings(backend, chosen, configuration.get(options.LOCAL_DIRECTORY))
 

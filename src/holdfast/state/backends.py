@@ -14,6 +14,7 @@ GROUP = "holdfast.state_backends"
 _BUILT_IN = {
     "heap": EntryPoint("heap", "holdfast.state.heap.backend:HeapBackend.from_options", GROUP),
     "lmdb": EntryPoint("lmdb", "holdfast.state.lmdb.backend:LmdbBackend.from_options", GROUP),
+    "rocksdb": EntryPoint("rocksdb", "holdfast.state.rocksdb.backend:RocksDbBackend.from_options", GROUP),
 }
 #: Flink's names. Which checkpoint storage the older ones stand for is decided where the configuration is read.
 _ALIASES = {"hashmap": "heap", "jobmanager": "heap", "memory": "heap", "filesystem": "heap"}

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import ClassVar
+from typing import Any, ClassVar
 
 
 class CheckpointMode(StrEnum):
@@ -112,7 +112,7 @@ class BackendSettings:
     set."""
 
     name: str = "lmdb"
-    options: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
     #: None: a directory of this user in the host's directory for temporary files.
     local_dir: str | None = None
 
