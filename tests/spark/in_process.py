@@ -5,17 +5,18 @@ Only what Spark does is replaced: an epoch runs all its tasks here, one after th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import cloudpickle
 import pytest
 
 from holdfast.common import Types, WatermarkStrategy
 from holdfast.common.job_client import JobClient
+from holdfast.connectors.file_sink.formats import JsonSinkFormat
 from holdfast.datastream.connectors.file_system import FileSink
 from holdfast.graph import submission
 from holdfast.runtime.epoch import Acknowledgement, EpochSpec, RestoredJob
@@ -39,13 +40,15 @@ class InProcessSpark:
     #: (attempt, epoch) -> tasks (level, slot) that run twice in it, of which the second execution counts.
     repeated: Callable[[int, int], Collection[tuple[int, int]]] = lambda attempt, epoch: ()
     executors: frozenset[str] = frozenset({"0"})
-    #: Every look at the clock costs a second: a checkpoint with a shorter interval is due in every epoch.
+    #: Every look at the clock costs so many milliseconds. A second: a checkpoint with a shorter interval is due in
+    #: every epoch. Nothing: none is due any more.
+    step: int = 1_000
     now: int = 1_000_000
     #: (attempt, epoch) of all epochs that ran to their end.
     epochs: list[tuple[int, int]] = field(default_factory=list)
 
     def clock(self) -> int:
-        self.now += 1_000
+        self.now += self.step
         return self.now
 
     @contextmanager
@@ -125,18 +128,36 @@ def settings(directory: Path, **changes: str) -> dict[str, str]:
     }
 
 
-#: Where the file sink of ``counting`` publishes; its sink is alone in level 1.
+class WatchedSink(FileSink):
+    """Publishes one transaction after the other, and calls ``before`` ahead of each, with its place in the call and
+    whether it is one of a restored checkpoint."""
+
+    before: ClassVar[Callable[[int, bool], None]] = staticmethod(lambda place, recovering: None)
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(str(path), JsonSinkFormat())
+
+    def commit(self, handles: Sequence[bytes]) -> None:
+        for place, handle in enumerate(handles):
+            type(self).before(place, False)
+            super().commit([handle])
+
+    def recover_and_commit(self, handles: Sequence[bytes]) -> None:
+        for place, handle in enumerate(handles):
+            type(self).before(place, True)
+            super().recover_and_commit([handle])
+
+
+#: The level of ``counting`` whose tasks count, and write to its sinks.
 SINK_LEVEL = 1
 
 
-def counting(
-    given: Mapping[str, str], epochs: list[list[Any]], *sinks: FileSink, ends: bool = True, function: Any = None
-) -> JobClient:
+def counting(given: Mapping[str, str], epochs: list[list[Any]], *sinks: FileSink, ends: bool = True) -> JobClient:
     """Start a job that counts the rows of each key, an epoch for every list of rows."""
     env = environment(**given)
     source = env.from_source(Scripted(epochs, ends), WatermarkStrategy.no_watermarks(), "script").uid("source")
     keyed = source.key_by(lambda row: row[0], Types.LONG())
-    counts = keyed.map_with_state(function or count, state_type=int, output_type=PAIR).uid("count")
+    counts = keyed.map_with_state(count, state_type=int, output_type=PAIR).uid("count")
     for number, sink in enumerate(sinks):
         counts.sink_to(sink).uid(f"sink-{number}")
     return env.execute_async("counting")
@@ -154,6 +175,10 @@ def counts_of(epochs: list[list[tuple[int, int]]]) -> list[tuple[int, int]]:
         seen[row[0]] = seen.get(row[0], 0) + 1
         out.append((row[0], seen[row[0]]))
     return sorted(out)
+
+
+#: Rows of three keys for six epochs.
+EPOCHS = [[(row % 3, row) for row in range(first, first + 5)] for first in range(0, 30, 5)]
 
 
 def staged(path: Path) -> list[Path]:
