@@ -24,6 +24,7 @@ from holdfast.runtime.live_task import forget_live_tasks
 from holdfast.runtime.local_files import prepare_attempt
 from holdfast.runtime.plan import JobPlan
 from holdfast.spark import attempt, checkpoints, job_master
+from holdfast.spark.control import JobControl
 from tests.integration.programs import PAIR, Scripted, environment
 from tests.runtime.local_job import run_tasks
 
@@ -40,12 +41,20 @@ class InProcessSpark:
     #: (attempt, epoch) -> tasks (level, slot) that run twice in it, of which the second execution counts.
     repeated: Callable[[int, int], Collection[tuple[int, int]]] = lambda attempt, epoch: ()
     executors: frozenset[str] = frozenset({"0"})
-    #: Every look at the clock costs so many milliseconds. A second: a checkpoint with a shorter interval is due in
-    #: every epoch. Nothing: none is due any more.
+    #: From this epoch on time stands still, so that no later one has a checkpoint.
+    last_checkpoint: int | None = None
+    #: Every look at the clock costs a second: a checkpoint with a shorter interval is due in every epoch.
     step: int = 1_000
     now: int = 1_000_000
     #: (attempt, epoch) of all epochs that ran to their end.
     epochs: list[tuple[int, int]] = field(default_factory=list)
+
+    #: Of the job that started last.
+    control: JobControl = field(default_factory=JobControl)
+
+    def new_control(self) -> JobControl:
+        self.control = JobControl()
+        return self.control
 
     def clock(self) -> int:
         self.now += self.step
@@ -86,6 +95,8 @@ class InProcessRunner:
 
     def run(self, spec: EpochSpec, data_frames: tuple[Any, ...]) -> tuple[list[Acknowledgement], Mapping[int, int]]:
         assert not data_frames
+        if self._spark.last_checkpoint is not None and spec.epoch >= self._spark.last_checkpoint:
+            self._spark.step = 0
         self._spark.before_epoch(spec)
         repeated = self._spark.repeated(spec.attempt, spec.epoch)
         acknowledgements = run_tasks(self._plan, spec, self._restored, self._spark.clock, repeated=repeated)
@@ -102,6 +113,7 @@ def install(patch: pytest.MonkeyPatch) -> InProcessSpark:
     spark = InProcessSpark()
     patch.setattr(submission, "obtain_session", lambda settings: spark)
     patch.setattr(job_master, "epoch_session", spark.session)
+    patch.setattr(job_master, "JobControl", spark.new_control)
     patch.setattr(job_master, "application_is_gone", lambda session: False)
     patch.setattr(job_master, "first_executors", lambda *_: len(spark.executors))
     patch.setattr(job_master, "wait_for_executors", lambda *_: len(spark.executors))
