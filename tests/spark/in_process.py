@@ -38,8 +38,8 @@ class InProcessSpark:
     #: Called before an epoch runs, and after it ran, before the driver has what it gave.
     before_epoch: EpochHook = lambda spec: None
     after_epoch: EpochHook = lambda spec: None
-    #: (attempt, epoch) -> tasks (level, slot) that run twice in it, of which the second execution counts.
-    repeated: Callable[[int, int], Collection[tuple[int, int]]] = lambda attempt, epoch: ()
+    #: Tasks (level, slot) that run twice in an epoch; the second execution counts.
+    repeated: Callable[[EpochSpec], Collection[tuple[int, int]]] = lambda spec: ()
     executors: frozenset[str] = frozenset({"0"})
     #: From this epoch on time stands still, so that no later one has a checkpoint.
     last_checkpoint: int | None = None
@@ -98,7 +98,7 @@ class InProcessRunner:
         if self._spark.last_checkpoint is not None and spec.epoch >= self._spark.last_checkpoint:
             self._spark.step = 0
         self._spark.before_epoch(spec)
-        repeated = self._spark.repeated(spec.attempt, spec.epoch)
+        repeated = self._spark.repeated(spec)
         acknowledgements = run_tasks(self._plan, spec, self._restored, self._spark.clock, repeated=repeated)
         self._spark.epochs.append((spec.attempt, spec.epoch))
         self._spark.after_epoch(spec)
