@@ -11,7 +11,7 @@ import pytest
 from holdfast.checkpoint.job_directory import JobDirectory
 from holdfast.common import JobClient
 from holdfast.datastream.connectors.file_system import FileSink
-from holdfast.errors import EpochError, JobEndedError, JobExecutionError, StorageError
+from holdfast.errors import EpochError, JobEndedError, JobExecutionError, StateMigrationError, StorageError
 from holdfast.runtime.epoch import EpochSpec
 from tests.integration.programs import published
 from tests.spark.in_process import EPOCHS, InProcessSpark, counting, counts_of, settings, staged
@@ -161,6 +161,25 @@ def test_a_job_that_failed_for_good(in_process: InProcessSpark, tmp_path: Path, 
         with pytest.raises(JobEndedError, match="FAILED at 20"):
             run(tmp_path, **given)
         assert published(tmp_path / "out") == counts_of(EPOCHS[:3])
+
+
+def test_a_program_that_does_not_fit_the_state_does_not_cost_the_state(
+    in_process: InProcessSpark, tmp_path: Path
+) -> None:
+    """Whatever the retention says: the mended program goes on from the checkpoint."""
+    cancel_in_epoch(in_process, 3)
+    run(tmp_path, **RETAINED)
+
+    def before_epoch(spec: EpochSpec) -> None:
+        raise StateMigrationError("operator 'count', state 'value': LONG was stored, STRING is declared")
+
+    in_process.before_epoch, in_process.after_epoch = before_epoch, lambda spec: None
+    with pytest.raises(JobExecutionError, match="STRING is declared"):
+        run(tmp_path)
+    in_process.before_epoch = lambda spec: None
+    run(tmp_path)
+    assert in_process.epochs[3] == (3, 4)
+    assert published(tmp_path / "out") == counts_of(EPOCHS)
 
 
 # -- a snapshot of another job -----------------------------------------------------------------------------------------

@@ -32,8 +32,10 @@ from holdfast.spark.transactions import SinkTransactions
 
 logger = logging.getLogger(__name__)
 
+#: The program does not fit, or does not fit its state: another attempt cannot mend that, but another program can.
+_WRONG_PROGRAM = (ProgramError, RestoreError, StateMigrationError)
 #: Errors that another attempt cannot mend.
-_UNRECOVERABLE = (ProgramError, RestoreError, StateMigrationError, PartialOutputError)
+_UNRECOVERABLE = (*_WRONG_PROGRAM, PartialOutputError)
 #: State that moved without a loss is no failure, unless it happens again and again without a checkpoint in between.
 _FREE_MOVES = 3
 
@@ -153,6 +155,8 @@ class JobMaster:
         self.checkpoints.coordinator.fail_epoch()
         if self.control.cancelled and not isinstance(failure, PartialOutputError):
             return
+        if isinstance(failure, _WRONG_PROGRAM):
+            self._unfinished = True
         if isinstance(failure, _UNRECOVERABLE):
             self._give_up(failure, "another attempt cannot mend it")
         if isinstance(failure, StoreVersionError) and self._free_move():
