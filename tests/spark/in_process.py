@@ -23,7 +23,7 @@ from holdfast.runtime.epoch import Acknowledgement, EpochSpec, RestoredJob
 from holdfast.runtime.live_task import forget_live_tasks
 from holdfast.runtime.local_files import prepare_attempt
 from holdfast.runtime.plan import JobPlan
-from holdfast.spark import attempt, checkpoints, job_master
+from holdfast.spark import attempt, checkpoints, job_master, running_checkpoints
 from holdfast.spark.control import JobControl
 from tests.integration.programs import PAIR, Scripted, environment
 from tests.runtime.local_job import run_tasks
@@ -120,7 +120,7 @@ def install(patch: pytest.MonkeyPatch) -> InProcessSpark:
     patch.setattr(attempt, "executors_of", lambda session: spark.executors)
     patch.setattr(attempt, "build_anchor", spark.anchor)
     patch.setattr(attempt, "EpochRunner", spark.runner)
-    for module in (attempt, checkpoints, job_master):
+    for module in (attempt, checkpoints, job_master, running_checkpoints):
         patch.setattr(module, "wall_clock", spark.clock)
     return spark
 
@@ -132,6 +132,8 @@ def settings(directory: Path, **changes: str) -> dict[str, str]:
         "holdfast.state.local-dir": str(directory / "local"),
         "holdfast.epoch.idle-wait": "1 ms",
         "execution.checkpointing.interval": "10 ms",
+        # Snapshots are stored within their epoch, so that what an epoch has completed does not depend on time.
+        "holdfast.checkpoint.upload-wait": "60 s",
         "execution.checkpointing.dir": str(directory / "chk"),
         "restart-strategy.type": "fixed-delay",
         "restart-strategy.fixed-delay.attempts": "3",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 
 import msgspec
@@ -25,6 +26,8 @@ from holdfast.state.handles import CheckpointMetadata, OperatorRecord
 from holdfast.state.keys import KEY_HASH
 from holdfast.state.snapshot_io import SnapshotReader
 from holdfast.types.settings import RecoverySettings
+
+logger = logging.getLogger(__name__)
 
 _FINISHED = "FINISHED"
 
