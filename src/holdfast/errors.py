@@ -24,6 +24,7 @@ HoldfastError
 ├── TransactionError                a sink transaction that is lost or cannot be committed
 │   └── PartialOutputError          output is published in part, and nothing durable holds the rest
 ├── JobLockedError                  another driver owns the job directory
+├── JobEndedError                   the job of this id has ended, and has nothing to go on from
 └── JobExecutionError               the job ended in FAILED; its cause is chained
 """
 
@@ -142,6 +143,10 @@ class PartialOutputError(TransactionError):
 
 class JobLockedError(HoldfastError):
     """Another driver owns the job directory."""
+
+
+class JobEndedError(HoldfastError):
+    """A job of this id has ended before, and another run of it would publish its results again."""
 
 
 class JobExecutionError(HoldfastError):

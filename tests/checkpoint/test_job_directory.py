@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import os
 import signal
 import subprocess
@@ -12,8 +11,9 @@ from pathlib import Path
 import pytest
 from pyarrow import fs
 
+from holdfast.checkpoint import job_lock
 from holdfast.checkpoint.job_directory import JobDirectory
-from holdfast.errors import ConfigurationError, JobLockedError, StorageError
+from holdfast.errors import ConfigurationError, JobEndedError, JobLockedError, StorageError
 from holdfast.storage.remote import ArrowStorage
 
 HOLDER = """
@@ -81,19 +81,18 @@ class TestLock:
         with pytest.raises(StorageError, match=r"file/job.*execution\.checkpointing\.dir"):
             JobDirectory(str(tmp_path / "file"), "job").lock()
 
-    def test_where_nothing_locks_it_says_so(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-    ) -> None:
+    def test_where_nothing_locks_a_record_does(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         def connect(uri: str) -> ArrowStorage:
             return ArrowStorage(uri, fs.LocalFileSystem(), str(tmp_path), atomic_rename=False)
 
         monkeypatch.setattr(ArrowStorage, "connect", connect)
-        directory = JobDirectory("s3://bucket/checkpoints", "job")
-        with caplog.at_level(logging.WARNING):
-            directory.lock()
-        assert "Nothing keeps a second driver away from s3://bucket/checkpoints/job" in caplog.text
-        assert "ZooKeeper" in caplog.text
-        assert [directory.next_attempt(), directory.next_attempt()] == [1, 2]
+        monkeypatch.setattr(job_lock, "_SETTLE_SECONDS", 0.0)
+        with JobDirectory("s3://bucket/checkpoints", "job") as directory:
+            with pytest.raises(JobLockedError, match="another driver runs job job in s3://bucket/checkpoints/job"):
+                JobDirectory("s3://bucket/checkpoints", "job").lock()
+            assert [directory.next_attempt(), directory.next_attempt()] == [1, 2]
+        with JobDirectory("s3://bucket/checkpoints", "job"):
+            pass
 
     @pytest.mark.parametrize("job_id", ["", "a/b", "..", ".hidden"])
     def test_a_job_id_is_a_folder(self, tmp_path: Path, job_id: str) -> None:
@@ -123,3 +122,23 @@ class TestAttempts:
         for thread in threads:
             thread.join()
         assert sorted(numbers) == list(range(1, 21))
+
+
+class TestEnd:
+    def test_a_job_that_runs_has_none(self, tmp_path: Path) -> None:
+        with JobDirectory(str(tmp_path), "job") as directory:
+            directory.next_attempt()
+            directory.check_not_ended()
+
+    def test_it_is_recorded_for_every_driver_after(self, tmp_path: Path) -> None:
+        JobDirectory(str(tmp_path), "job").record_end("FINISHED")
+        JobDirectory(str(tmp_path), "other").check_not_ended()
+        with pytest.raises(JobEndedError, match=rf"job job has ended before \(FINISHED at 20.*delete {tmp_path}/job "):
+            JobDirectory(str(tmp_path), "job").check_not_ended()
+
+    @pytest.mark.parametrize("content", [b"", b"{}", b"\xff"])
+    def test_a_strange_record_counts(self, tmp_path: Path, content: bytes) -> None:
+        (tmp_path / "job").mkdir()
+        (tmp_path / "job/ended").write_bytes(content)
+        with pytest.raises(JobEndedError, match="it is not known how"):
+            JobDirectory(str(tmp_path), "job").check_not_ended()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pickle
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -49,9 +50,39 @@ def plan_of(program: Program, directory: Path, backend: str = "heap", parallelis
     return plan_job(program.build(parallelism), load_backend(backend, {}), options).plan
 
 
+def run_tasks(
+    plan: JobPlan,
+    spec: EpochSpec,
+    restored: RestoredJob | None,
+    clock: Callable[[], int],
+    extra: Sequence[Envelope] = (),
+    extra_senders: Sequence[int] = (),
+    repeated: Collection[tuple[int, int]] = (),
+) -> list[Acknowledgement]:
+    """All tasks of one epoch, level after level. ``extra`` envelopes enter level 1 beside those of level 0.
+
+    Envelopes reach the next level in the order in which Spark sorts them, in whatever order they were sent. Tasks
+    (level, slot) that are ``repeated`` run twice, and nobody sees what their first execution sent.
+    """
+    arriving: list[Envelope] = []
+    senders: list[int] = []
+    for level in range(plan.levels):
+        leaving: list[Envelope] = []
+        for slot in range(plan.slots):
+            mine = sorted((e for e in arriving if e.slot == slot), key=lambda e: (e.edge, e.channel, e.number))
+            for _ in range(2 if (level, slot) in repeated else 1):
+                task = TaskRun(plan, level, slot, spec, lambda: restored, clock)
+                sent = list(task.run((copy(e) for e in mine), senders))
+            leaving += sent
+        arriving = leaving + (list(extra) if level == 0 else [])
+        random.Random(level).shuffle(arriving)
+        senders = list(range(plan.slots)) + (list(extra_senders) if level == 0 else [])
+    return [read_acknowledgement(bytes(memoryview(e.payload))) for e in arriving if e.edge == COORDINATOR_EDGE]
+
+
 @dataclass
 class LocalJob:
-    """Envelopes reach the next level in the order in which Spark sorts them, in whatever order they were sent."""
+    """Runs the epochs of one attempt."""
 
     plan: JobPlan
     attempt: int = 1
@@ -81,20 +112,8 @@ class LocalJob:
     def run_epoch(
         self, extra: Sequence[Envelope] = (), extra_senders: Sequence[int] = (), **changes: Any
     ) -> list[Acknowledgement]:
-        """One epoch. ``extra`` envelopes enter level 1 beside those of level 0."""
         spec = self.spec(**changes)
-        arriving: list[Envelope] = []
-        senders: list[int] = []
-        for level in range(self.plan.levels):
-            leaving: list[Envelope] = []
-            for slot in range(self.plan.slots):
-                mine = sorted((e for e in arriving if e.slot == slot), key=lambda e: (e.edge, e.channel, e.number))
-                task = TaskRun(self.plan, level, slot, spec, lambda: self.restored, self.clock)
-                leaving += task.run(iter(mine), senders)
-            arriving = leaving + (list(extra) if level == 0 else [])
-            random.Random(level).shuffle(arriving)
-            senders = list(range(self.plan.slots)) + (list(extra_senders) if level == 0 else [])
-        found = [read_acknowledgement(bytes(memoryview(e.payload))) for e in arriving if e.edge == COORDINATOR_EDGE]
+        found = run_tasks(self.plan, spec, self.restored, self.clock, extra, extra_senders)
         own = [a for a in found if a.group == 0]
         self.accepted = accept_epoch(
             [

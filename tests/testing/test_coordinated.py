@@ -67,9 +67,9 @@ class Job:
         for row in rows:
             self.oracle.push(row)
 
-    def trigger(self) -> CheckpointRequest:
+    def trigger(self, full: bool = False) -> CheckpointRequest:
         """Take a checkpoint with the running epoch; it is pending from now on."""
-        request = self.coordinator.trigger_if_due(self.harness.epoch + 1, self.clock(), force=True)
+        request = self.coordinator.trigger_if_due(self.harness.epoch + 1, self.clock(), force=True, full=full)
         assert request is not None
         number = request.checkpoint_id
         self.written[number] = self.harness.checkpoint(request, self.storage.writer(number, self.attempt))
@@ -199,6 +199,51 @@ def test_a_checkpoint_triggered_while_an_older_one_is_pending_and_another_comple
     job.harness.close()
 
 
+@pytest.mark.parametrize("fate", ["completed", "aborted", "completed after the delta behind it was triggered"])
+def test_a_full_image_between_two_deltas(backend: str, storage: CheckpointStorage, fate: str) -> None:
+    job = Job(backend, storage)
+    job.push(("key-1", "add", 1), ("key-2", "set", 1), ("key-3", "put", 1))
+    job.complete(job.trigger().checkpoint_id)
+    job.push(("key-1", "add", 2), ("key-2", "clear", 0))
+    delta = job.complete(job.trigger().checkpoint_id)
+    job.push(("key-1", "clear", 0), ("key-3", "remove", 1), ("key-4", "event", 7))
+    image = job.trigger(full=True)
+    if fate == "completed":
+        job.complete(image.checkpoint_id)
+    elif fate == "aborted":
+        job.abort(image.checkpoint_id)
+    job.push(("key-1", "add", 3), ("key-4", "set", 4), ("key-2", "set", 9))
+    behind = job.trigger()
+    if fate.endswith("triggered"):
+        assert kinds(job.complete(image.checkpoint_id)) == [SnapshotKind.FULL]
+    # A delta builds on what was complete when it was triggered, and on nothing that came to be later.
+    built_on_image = fate == "completed"
+    assert behind.base_epoch == (image.epoch if built_on_image else delta.metadata.epoch)
+    last = job.complete(behind.checkpoint_id)
+    assert kinds(last) == [SnapshotKind.FULL] + [SnapshotKind.DELTA] * (1 if built_on_image else 2)
+    for kept in job.store.all():
+        job.check(kept)
+    job.fail()
+    job.push(("key-1", "add", 5))
+    job.check(job.complete(job.trigger().checkpoint_id))
+    job.harness.close()
+
+
+def test_aborted_then_completed_then_restored_then_again(backend: str, storage: CheckpointStorage) -> None:
+    job = Job(backend, storage, num_retained=1)
+    for _ in range(2):
+        job.push(("key-1", "add", 1), ("key-2", "set", 1), ("key-3", "put", 1))
+        job.abort(job.trigger().checkpoint_id)
+        job.push(("key-1", "add", 2), ("key-2", "clear", 0), ("key-5", "event", 9))
+        completed = job.complete(job.trigger().checkpoint_id)
+        job.push(("key-1", "add", 3), ("key-3", "remove", 1))
+        job.abort(job.trigger().checkpoint_id)
+        assert job.store.all() == [completed]
+        job.fail()
+        job.oracle.check_state(job.harness)
+    job.harness.close()
+
+
 def test_the_backend_changes_with_an_attempt(storage: CheckpointStorage) -> None:
     job = Job("heap", storage)
     job.push(("key-1", "add", 1))
@@ -227,7 +272,7 @@ def test_any_course_of_pending_checkpoints_and_failures(
         if move == "rows":
             job.push(*(random_row(chance, 100) for _ in range(8)))
         elif move == "trigger" and len(pending) < 3:
-            pending.append(job.trigger().checkpoint_id)
+            pending.append(job.trigger(full=chance.random() < 0.2).checkpoint_id)
         elif move == "complete" and pending:
             number = chance.choice(pending)
             job.check(job.complete(number))

@@ -258,21 +258,29 @@ class CheckpointCoordinator:
 
     # -- the end
 
-    def shut_down(self, delete_checkpoints: bool) -> None:
-        """No more checkpoints; the retained ones go too if asked.
+    @property
+    def may_have_published(self) -> bool:
+        """Whether rows of any checkpoint may be visible."""
+        return self._commits_begun_through > 0
 
-        They stay where deleting them would take a way out from the user: before the first attempt of this driver, and
-        after a recovery that could not choose one.
+    @property
+    def disposable(self) -> bool:
+        """Whether retained checkpoints may be deleted. Not where that would take a way out from the user: before the
+        first attempt of this driver, and after a recovery that could not choose one.
         """
+        return self._attempt is not None and self._recoverable
+
+    def shut_down(self, delete_checkpoints: bool) -> None:
+        """No more checkpoints; the retained ones go too if asked and disposable."""
         self._schedule.stop()
         for number in sorted(self._pending):
             self.abort(number, CheckpointFailureReason.CHECKPOINT_COORDINATOR_SHUTDOWN)
-        if not delete_checkpoints or self._attempt is None or not self._recoverable:
+        if not delete_checkpoints or not self.disposable:
             return
         try:
             for kept in self._store.all():
                 self._store.remove(kept.checkpoint_id)
-            self._cleaner.sweep(needed=(), running_attempt=self._attempt + 1)
+            self._cleaner.sweep(needed=(), running_attempt=self._running_attempt() + 1)
         except StorageError as error:
             _log.warning("Checkpoints of the ended job could not be deleted: %s", error)
 

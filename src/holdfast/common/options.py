@@ -280,7 +280,8 @@ JOB_ID: Option[str | None] = Option(
     "holdfast.job-id",
     TEXT,
     None,
-    "Fixed id of the job: a driver that starts again with it finds the checkpoints of the one before.",
+    "Fixed id of the job: a driver that starts again with it finds the checkpoints of the one before. A job that has "
+    "ended is not begun anew under its id.",
     default_text="a new one for each execution",
 )
 ENVELOPE_BYTES: Option[int] = Option(

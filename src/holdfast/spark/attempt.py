@@ -237,11 +237,14 @@ class Attempt:
             self._final_checkpoint()
         else:
             self._publish_the_rest()
-        try:
-            self._run_epoch(None, read_sources=False, close=True)
-            self._context.transactions.abort_strays()
-        except Exception as error:
-            logger.warning("All results are published, but the job did not close in order: %s", error)
+        for step in (self._close_functions, self._context.transactions.abort_strays):
+            try:
+                step()
+            except Exception as error:
+                logger.warning("All results are published, but the job did not close in order: %s", error)
+
+    def _close_functions(self) -> None:
+        self._run_epoch(None, read_sources=False, close=True)
 
     def _publish_the_rest(self) -> None:
         """Without checkpoints nothing durable holds the transactions: they are committed now, or not at all."""

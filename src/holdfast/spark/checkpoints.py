@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 
 import msgspec
@@ -17,7 +18,7 @@ from holdfast.checkpoint.job_directory import JobDirectory
 from holdfast.checkpoint.policy import CheckpointPolicy, deletes_checkpoints
 from holdfast.checkpoint.restore_rules import RestoreRules, match_operators
 from holdfast.checkpoint.storage import CheckpointStorage, FileCheckpointStorage, MemoryCheckpointStorage, open_snapshot
-from holdfast.errors import JobLockedError
+from holdfast.errors import JobLockedError, StorageError
 from holdfast.runtime.environment import wall_clock
 from holdfast.runtime.epoch import RestoredJob
 from holdfast.spark.job import Job
@@ -25,6 +26,10 @@ from holdfast.state.handles import CheckpointMetadata, OperatorRecord
 from holdfast.state.keys import KEY_HASH
 from holdfast.state.snapshot_io import SnapshotReader
 from holdfast.types.settings import RecoverySettings
+
+logger = logging.getLogger(__name__)
+
+_FINISHED = "FINISHED"
 
 
 @dataclass(frozen=True)
@@ -56,12 +61,22 @@ class JobCheckpoints:
 
     def __init__(self, job: Job) -> None:
         self._job = job
-        settings = job.checkpoint
         self.directory: JobDirectory | None = None
         self._memory_attempts = 0
-        if settings.directory is not None:
-            self.directory = JobDirectory(settings.directory, job.facts.job_id)
+        if job.checkpoint.directory is not None:
+            self.directory = JobDirectory(job.checkpoint.directory, job.facts.job_id)
             self.directory.lock()
+        try:
+            self._open(job)
+        except BaseException:
+            self.release()
+            raise
+
+    def _open(self, job: Job) -> None:
+        settings = job.checkpoint
+        if self.directory is not None:
+            self.directory.check_not_ended()
+        if settings.directory is not None:
             files = FileCheckpointStorage(settings.directory, job.facts.job_id, settings.inline_threshold)
             self.storage: CheckpointStorage = files
             self.store: CompletedCheckpointStore = FileCompletedCheckpointStore(files, settings.num_retained)
@@ -124,24 +139,39 @@ class JobCheckpoints:
         base, _, job_id = root.rpartition("/")
         if job_id != point.metadata.job_id or not base:
             return []
-        other = JobDirectory(base, job_id)
         try:
-            other.lock()
+            with JobDirectory(base, job_id):
+                return [job_id]
         except JobLockedError:
             return []
-        known_dead = other.locked
-        other.unlock()
-        return [job_id] if known_dead else []
 
     def close(self, status: str) -> None:
-        delete = deletes_checkpoints(self._job.checkpoint.retention, status)
+        """The job has ended: its checkpoints go, or stay, as the retention says."""
+        delete = deletes_checkpoints(self._job.checkpoint.retention, status) and self.coordinator.disposable
+        if delete and (status == _FINISHED or self.coordinator.may_have_published):
+            delete = self._record_end(status)
         self.coordinator.shut_down(delete)
         self.release()
 
     def suspend(self) -> None:
-        """The driver ends and the job does not: whatever the retention says, its checkpoints stay."""
+        """The driver ends, and there is still something to do for the job: whatever the retention says, its
+        checkpoints stay.
+        """
         self.coordinator.shut_down(delete_checkpoints=False)
         self.release()
+
+    def _record_end(self, status: str) -> bool:
+        """Before its checkpoints go: without them the next run of this id would begin anew. False when the checkpoints
+        have to stay in the place of the record.
+        """
+        if self.directory is None:
+            return True
+        try:
+            self.directory.record_end(status)
+        except StorageError as error:
+            logger.warning("That the job ended could not be recorded, so its checkpoints stay: %s", error)
+            return False
+        return True
 
     def release(self) -> None:
         if self.directory is not None:

@@ -32,8 +32,10 @@ from holdfast.spark.transactions import SinkTransactions
 
 logger = logging.getLogger(__name__)
 
+#: The program does not fit, or does not fit its state: another attempt cannot mend that, but another program can.
+_WRONG_PROGRAM = (ProgramError, RestoreError, StateMigrationError)
 #: Errors that another attempt cannot mend.
-_UNRECOVERABLE = (ProgramError, RestoreError, StateMigrationError, PartialOutputError)
+_UNRECOVERABLE = (*_WRONG_PROGRAM, PartialOutputError)
 #: State that moved without a loss is no failure, unless it happens again and again without a checkpoint in between.
 _FREE_MOVES = 3
 
@@ -50,8 +52,9 @@ class JobMaster:
         self._set_status(JobStatus.CREATED)
         self._moves = 0
         self._completed_at_move = -1
-        self._suspended = False
+        self._unfinished = False
         self._executors = 0
+        self._transactions = SinkTransactions(job.facts.job_id, job.sinks)
         self.checkpoints = JobCheckpoints(job)
 
     def run(self) -> JobHistory:
@@ -62,7 +65,7 @@ class JobMaster:
                 status = self._run_attempts(session)
         finally:
             self._set_status(status)
-            if self._suspended:
+            if self._unfinished:
                 self.checkpoints.suspend()
             else:
                 self.checkpoints.close(status.value)
@@ -71,12 +74,11 @@ class JobMaster:
     def _run_attempts(self, session: SparkSession) -> JobStatus:
         job = self._job
         strategy = strategy_for(job.restart)
-        transactions = SinkTransactions(job.facts.job_id, job.sinks)
         context = AttemptContext(
             job,
             session,
             self.checkpoints,
-            transactions,
+            self._transactions,
             self.history,
             self.execution_graph,
             self.control,
@@ -89,7 +91,7 @@ class JobMaster:
             except JobCancelled:
                 self._set_status(JobStatus.CANCELLING)
                 self.execution_graph.end(ExecutionState.CANCELED)
-                self._settle_transactions(context)
+                self._settle_transactions()
                 return JobStatus.CANCELED
             except Exception as error:
                 failure = failure_of(error)
@@ -116,7 +118,7 @@ class JobMaster:
                 number,
                 self._job.facts.job_id,
             )
-        self._recover_transactions(context, point)
+        self._recover_transactions(point)
         self._await_executors(context.session)
         self._set_status(JobStatus.RUNNING)
         self.execution_graph.begin_attempt(number)
@@ -133,7 +135,7 @@ class JobMaster:
         self.control.sleep(seconds)
         self.control.check()
 
-    def _recover_transactions(self, context: AttemptContext, point: RestorePoint | None) -> None:
+    def _recover_transactions(self, point: RestorePoint | None) -> None:
         """Commit what the restored checkpoint holds, abort the rest. That a commit begins is recorded first, as at
         any other time.
         """
@@ -142,7 +144,7 @@ class JobMaster:
         holds = own is not None and any(s.transactions for o in operators for s in o.subtasks)
         if holds and own is not None:
             self.checkpoints.coordinator.begin_commit(own.checkpoint_id)
-        context.transactions.recover(operators, self.checkpoints.dead_origin(point))
+        self._transactions.recover(operators, self.checkpoints.dead_origin(point))
         if holds and own is not None:
             self.checkpoints.coordinator.committed(own.checkpoint_id)
 
@@ -151,8 +153,10 @@ class JobMaster:
         self._set_status(JobStatus.FAILING)
         self.execution_graph.end(ExecutionState.FAILED)
         self.checkpoints.coordinator.fail_epoch()
-        if self.control.cancelled:
+        if self.control.cancelled and not isinstance(failure, PartialOutputError):
             return
+        if isinstance(failure, _WRONG_PROGRAM):
+            self._unfinished = True
         if isinstance(failure, _UNRECOVERABLE):
             self._give_up(failure, "another attempt cannot mend it")
         if isinstance(failure, StoreVersionError) and self._free_move():
@@ -177,14 +181,22 @@ class JobMaster:
         self._completed_at_move = completed
         return self._moves < _FREE_MOVES
 
-    def _settle_transactions(self, context: AttemptContext) -> None:
-        """The job ends by request: what a completed checkpoint holds is committed, and only the rest is aborted."""
+    def _settle_transactions(self) -> None:
+        """No attempt follows: what a completed checkpoint holds is committed, and the rest is aborted."""
         try:
-            self._recover_transactions(context, self.checkpoints.select())
-        except HoldfastError as error:
-            logger.warning("Open transactions are left as they are, for whoever restores the job: %s", error)
+            self._recover_transactions(self.checkpoints.select())
+        except Exception as error:
+            self._unfinished = True
+            logger.warning(
+                "Open transactions of job %s are left as they are, and its checkpoints stay for whoever restores it: "
+                "%s: %s",
+                self._job.facts.job_id,
+                type(error).__name__,
+                error,
+            )
 
     def _give_up(self, failure: HoldfastError, reason: str) -> NoReturn:
+        self._settle_transactions()
         self.history.failures.append(FailureRecord(self.history.attempt, time.time(), failure, False, reason))
         raise JobExecutionError(
             f"Job '{self._job.facts.job_name}' ({self._job.facts.job_id}) failed in attempt {self.history.attempt} "
@@ -194,7 +206,7 @@ class JobMaster:
 
     def _suspend(self, failure: HoldfastError) -> NoReturn:
         """No attempt can run in an application that has ended. For the job it is as if its driver had died."""
-        self._suspended = True
+        self._unfinished = True
         directory, job_id = self._job.checkpoint.directory, self._job.facts.job_id
         if directory is None:
             advice = "Its checkpoints were in this driver's memory: set execution.checkpointing.dir to keep them"

@@ -15,7 +15,7 @@ GCS           as S3                                  as S3
 ============  =====================================  ==============================================================
 
 Where the last column says nothing, ``exclusive_create`` is False: the file system does not keep two drivers on one job
-directory apart.
+directory apart. A record of the driver does that in its place, as well as a record can (``checkpoint.job_lock``).
 """
 
 from __future__ import annotations
