@@ -10,7 +10,6 @@ from datetime import timedelta
 
 import pytest
 
-import holdfast.common
 from holdfast.common import (
     Configuration,
     Duration,
@@ -34,31 +33,6 @@ from holdfast.types.settings import (
     FixedDelaySettings,
     NoRestartSettings,
 )
-
-
-def test_the_exported_names_are_pinned():
-    assert holdfast.common.__all__ == [
-        "Configuration",
-        "DeserializationSchema",
-        "Duration",
-        "Encoder",
-        "Instant",
-        "JobClient",
-        "JobExecutionResult",
-        "JobID",
-        "JobStatus",
-        "RestartStrategies",
-        "RestartStrategyConfiguration",
-        "Row",
-        "RowKind",
-        "SerializationSchema",
-        "SimpleStringSchema",
-        "Time",
-        "TimestampAssigner",
-        "TypeInformation",
-        "Types",
-        "WatermarkStrategy",
-    ]
 
 
 @pytest.mark.parametrize(

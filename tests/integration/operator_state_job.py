@@ -72,10 +72,10 @@ def buffer(directory: Path) -> int:
         numbers.sink_to(BufferingSink(lines, threshold=27)).uid("sink")
         client = env.execute_async("buffer")
         if (parallelism, rows) == PHASES[-1]:
-            client.get_job_execution_result()
+            client.get_job_execution_result().result()
         else:
             wait_for_checkpoint(directory, before + 1)
-            client.cancel_and_wait()
+            client.cancel().result()
         restarts += client.get_history().restarts
     return restarts
 

@@ -54,12 +54,12 @@ def run_part(directory: Path, parallelism: int, parts: int, expected: int) -> li
     """Run one part until its rows are published, and stop behind a checkpoint; the last one ends by itself."""
     client = start(directory, parallelism, parts)
     if parts == len(PARTS):
-        client.get_job_execution_result()
+        client.get_job_execution_result().result()
     else:
         deadline = time.monotonic() + 120
         while len(published(directory / f"out-{parts}")) < expected and time.monotonic() < deadline:
             time.sleep(0.1)
-        client.cancel_and_wait()
+        client.cancel().result()
     return published(directory / f"out-{parts}")
 
 

@@ -157,7 +157,7 @@ def test_a_state_type_that_changed_incompatibly_names_state_operator_and_both_ty
     first = keeping(environment(**retained(tmp_path)), Keeps(Types.LONG(), 1), tmp_path / "out", ends=False)
     while len(published(tmp_path / "out")) < len(ROWS):
         assert first.is_running()
-    first.cancel_and_wait()
+    first.cancel().result()
     (checkpoint,) = (tmp_path / "chk").glob("*/chk-*")
     settings = retained(tmp_path) | {
         "execution.state-recovery.path": str(checkpoint),
@@ -166,7 +166,7 @@ def test_a_state_type_that_changed_incompatibly_names_state_operator_and_both_ty
     }
     second = keeping(environment(**settings), Keeps(Types.STRING(), "x"), tmp_path / "out", ends=True)
     with pytest.raises(JobExecutionError) as caught:
-        second.get_job_execution_result()
+        second.get_job_execution_result().result()
     failure = cause_of(caught)
     assert isinstance(failure, StateMigrationError)
     for told in ("kept", "keeper", "LONG", "STRING"):
@@ -182,7 +182,7 @@ def test_a_second_driver_on_the_same_job_directory_is_refused(spark: Any, tmp_pa
         with pytest.raises(JobLockedError, match=r"only-one"):
             keeping(environment(**settings), Keeps(Types.LONG(), 1), tmp_path / "out", ends=False)
     finally:
-        first.cancel_and_wait()
+        first.cancel().result()
 
 
 @pytest.mark.slow

@@ -214,10 +214,10 @@ def test_a_new_job_starts_from_the_checkpoint_of_another(tmp_path: Path) -> None
     deadline = time.monotonic() + 120
     while len(published(tmp_path / "out")) < len(averages(rows[:46])) and time.monotonic() < deadline:
         time.sleep(0.1)
-    first.cancel_and_wait()
+    first.cancel().result()
     (checkpoint,) = (tmp_path / "chk").glob("*/chk-*")
     second = environment(**settings, **{"execution.state-recovery.path": str(checkpoint)}).set_parallelism(3)
-    program(second, [rows[:40], rows[40:46], rows[46:]], True, "out").get_job_execution_result()
+    program(second, [rows[:40], rows[40:46], rows[46:]], True, "out").get_job_execution_result().result()
     assert published(tmp_path / "out") == averages(rows)
 
 
@@ -237,7 +237,7 @@ def test_at_least_once_publishes_at_the_end_of_each_epoch(tmp_path: Path) -> Non
     deadline = time.monotonic() + 60
     while len(published(tmp_path / "out")) < 2 and time.monotonic() < deadline:
         time.sleep(0.05)
-    client.cancel_and_wait()
+    client.cancel().result()
     assert published(tmp_path / "out") == [(1, 1), (2, 2)]
     assert not list((tmp_path / "chk").glob("*/chk-*")), "no checkpoint was due"
 

@@ -76,9 +76,9 @@ class Stages:
         self.rounds += 1
         deadline = time.monotonic() + 90
         while len(published(self.directory / "out")) < self.rounds * KEYS and time.monotonic() < deadline:
-            assert client.get_job_status().name not in ("FAILED", "FINISHED")
+            assert client.get_job_status().result().name not in ("FAILED", "FINISHED")
             time.sleep(0.1)
-        client.cancel_and_wait()
+        client.cancel().result()
         assert published(self.directory / "out") == sorted((k, p + 1) for k in range(KEYS) for p in range(self.rounds))
         return client.get_history()
 

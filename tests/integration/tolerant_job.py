@@ -26,7 +26,7 @@ if __name__ == "__main__":
     stream = env.from_source(Scripted(epochs), WatermarkStrategy.no_watermarks(), "script").key_by(lambda row: row[0])
     stream.flat_map(CountWithKeyedState(), PAIR).sink_to(FileSink.json(str(where / "out")))
     client = env.execute_async("tolerant")
-    client.get_job_execution_result()
+    client.get_job_execution_result().result()
     counts = client.get_checkpoint_statistics().counts
     told = {"failed": counts.failed, "completed": counts.completed, "restarts": client.get_history().restarts}
     (where / "told.json").write_text(json.dumps(told))

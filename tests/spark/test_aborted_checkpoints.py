@@ -50,7 +50,7 @@ def test_what_an_aborted_checkpoint_held_is_in_the_next_one(
         },
     )
     client = counting(given, EPOCHS, FileSink.json(str(tmp_path / "out")))
-    client.get_job_execution_result()
+    client.get_job_execution_result().result()
     counts = client.get_checkpoint_statistics().counts
     assert not faults.not_reached()
     assert (counts.failed, counts.restored) == (len(aborted), 1)

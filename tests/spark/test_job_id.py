@@ -25,7 +25,7 @@ def start(tmp_path: Path, **changes: str) -> JobClient:
 
 
 def run(tmp_path: Path, **changes: str) -> None:
-    start(tmp_path, **changes).get_job_execution_result()
+    start(tmp_path, **changes).get_job_execution_result().result()
 
 
 def cancel_in_epoch(in_process: InProcessSpark, number: int) -> None:
@@ -44,7 +44,7 @@ def test_a_finished_job_is_not_run_again(in_process: InProcessSpark, tmp_path: P
     given = settings(tmp_path)
     if not checkpoints:
         del given["execution.checkpointing.interval"]
-    counting(given, EPOCHS, FileSink.json(str(tmp_path / "out"))).get_job_execution_result()
+    counting(given, EPOCHS, FileSink.json(str(tmp_path / "out"))).get_job_execution_result().result()
     directory = tmp_path / "chk" / "job"
     assert json.loads((directory / "ended").read_text())["status"] == "FINISHED"
     refused = []  # errors that are kept, and all that they refer to

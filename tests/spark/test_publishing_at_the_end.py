@@ -40,7 +40,7 @@ def test_a_commit_that_breaks_is_made_again(
 ) -> None:
     commits = BreakingCommits(monkeypatch, broken)
     client = start(tmp_path)
-    client.get_job_execution_result()
+    client.get_job_execution_result().result()
     assert commits.calls == broken + 1
     assert client.get_history().attempt == 1
     assert published(tmp_path / "out") == counts_of(EPOCHS)
@@ -54,7 +54,7 @@ def test_a_commit_that_goes_on_breaking_ends_the_job(
     commits = BreakingCommits(monkeypatch, broken=99)
     client = start(tmp_path)
     with pytest.raises(JobExecutionError, match="another attempt cannot mend it") as caught:
-        client.get_job_execution_result()
+        client.get_job_execution_result().result()
     assert isinstance(caught.value.__cause__, PartialOutputError)
     assert "the sink's disk is away" in str(caught.value)
     assert "Remove what was published and start the job anew" in str(caught.value)
@@ -75,8 +75,8 @@ def test_a_cancel_that_comes_meanwhile_does_not_hide_it(
     monkeypatch.setattr(WatchedSink, "before", staticmethod(before))
     client = start(tmp_path)
     with pytest.raises(JobExecutionError, match="only in part"):
-        client.get_job_execution_result()
-    assert client.get_job_status().name == "FAILED"
+        client.get_job_execution_result().result()
+    assert client.get_job_status().result().name == "FAILED"
 
 
 def test_of_two_sinks_the_one_that_is_done_is_left_alone(
@@ -92,7 +92,7 @@ def test_of_two_sinks_the_one_that_is_done_is_left_alone(
     monkeypatch.setattr(WatchedSink, "before", staticmethod(before))
     transactions = 2 * len(EPOCHS)
     client = start(tmp_path, WatchedSink(tmp_path / "one"), WatchedSink(tmp_path / "two"))
-    client.get_job_execution_result()
+    client.get_job_execution_result().result()
     assert calls == [*range(transactions), 0, 1, *range(transactions)]
     for name in ("one", "two"):
         assert published(tmp_path / name) == counts_of(EPOCHS)

@@ -69,14 +69,14 @@ def test_at_the_end_of_a_job(
     in_process: InProcessSpark, tmp_path: Path, checkpoints: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     course = Course(in_process, tmp_path / "out")
-    start(tmp_path, checkpoints).get_job_execution_result()
+    start(tmp_path, checkpoints).get_job_execution_result().result()
     assert "did not close in order" not in caplog.text
     course.check(counts_of(EPOCHS))
 
 
 def test_at_the_end_of_a_job_that_publishes_every_epoch(in_process: InProcessSpark, tmp_path: Path) -> None:
     course = Course(in_process, tmp_path / "out")
-    start(tmp_path, False, **{"restart-strategy.type": "none"}).get_job_execution_result()
+    start(tmp_path, False, **{"restart-strategy.type": "none"}).get_job_execution_result().result()
     course.check(counts_of(EPOCHS))
 
 
@@ -85,7 +85,7 @@ def test_after_a_restart(in_process: InProcessSpark, tmp_path: Path, checkpoints
     course = Course(in_process, tmp_path / "out")
     course.fail_in = (1, 4)
     client = start(tmp_path, checkpoints)
-    client.get_job_execution_result()
+    client.get_job_execution_result().result()
     assert client.get_history().restarts == 1
     course.check(counts_of(EPOCHS))
 
@@ -98,7 +98,7 @@ def test_after_a_last_epoch_that_failed(
     course = Course(in_process, tmp_path / "out")
     course.fail_at_close = True
     client = start(tmp_path, checkpoints)
-    client.get_job_execution_result()
+    client.get_job_execution_result().result()
     assert "did not close in order: a worker died" in caplog.text
     assert client.get_history().restarts == 0
     course.check(counts_of(EPOCHS))
@@ -117,7 +117,7 @@ def test_what_a_lost_attempt_writes_while_the_next_one_runs(in_process: InProces
             course.most_strays += 1
 
     in_process.after_epoch = after_epoch
-    start(tmp_path, True).get_job_execution_result()
+    start(tmp_path, True).get_job_execution_result().result()
     course.check(counts_of(EPOCHS))
 
 
@@ -131,7 +131,7 @@ def test_at_a_cancel(in_process: InProcessSpark, tmp_path: Path) -> None:
             in_process.control.cancel()
 
     in_process.after_epoch = after_epoch
-    start(tmp_path, True).get_job_execution_result()
+    start(tmp_path, True).get_job_execution_result().result()
     course.check(counts_of(EPOCHS[:3]))
 
 
@@ -139,5 +139,5 @@ def test_at_the_end_of_a_job_that_failed(in_process: InProcessSpark, tmp_path: P
     course = Course(in_process, tmp_path / "out")
     course.fail_in = (1, 4)
     with pytest.raises(JobExecutionError):
-        start(tmp_path, True, **{"restart-strategy.type": "none"}).get_job_execution_result()
+        start(tmp_path, True, **{"restart-strategy.type": "none"}).get_job_execution_result().result()
     course.check(counts_of(EPOCHS[:3]))

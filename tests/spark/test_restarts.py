@@ -43,7 +43,7 @@ def reasons(client: JobClient) -> list[str]:
 def test_moves_with_a_checkpoint_in_between_are_free(in_process: InProcessSpark, tmp_path: Path) -> None:
     failing(in_process, attempts=5, after=1)
     client = run(tmp_path, **NO_RESTART)
-    client.get_job_execution_result()
+    client.get_job_execution_result().result()
     assert reasons(client) == ["state moved without a loss"] * 5
     assert client.get_history().restarts == 5
     assert published(tmp_path / "out") == counts_of(EPOCHS)
@@ -55,7 +55,7 @@ def test_moves_without_a_checkpoint_in_between_are_free_a_few_times_only(
     failing(in_process, attempts=99)
     client = run(tmp_path, **NO_RESTART)
     with pytest.raises(JobExecutionError, match="restarts are disabled"):
-        client.get_job_execution_result()
+        client.get_job_execution_result().result()
     assert reasons(client)[:-1] == ["state moved without a loss"] * 3
     assert client.get_history().attempt == 4
 
@@ -65,7 +65,7 @@ def test_epochs_alone_make_no_move_free(in_process: InProcessSpark, tmp_path: Pa
     failing(in_process, attempts=99, after=2)
     client = run(tmp_path, **NO_RESTART, **NEVER)
     with pytest.raises(JobExecutionError, match="restarts are disabled"):
-        client.get_job_execution_result()
+        client.get_job_execution_result().result()
     assert client.get_history().attempt == 4
     assert published(tmp_path / "out") == []
 
@@ -79,7 +79,7 @@ def test_a_checkpoint_begins_the_count_anew(in_process: InProcessSpark, tmp_path
 
     in_process.before_epoch = before_epoch
     client = run(tmp_path, **NO_RESTART)
-    client.get_job_execution_result()
+    client.get_job_execution_result().result()
     assert client.get_history().restarts == 9
     assert published(tmp_path / "out") == counts_of(EPOCHS)
 
@@ -92,7 +92,7 @@ def test_without_checkpointing_a_move_counts(in_process: InProcessSpark, tmp_pat
     del given["execution.checkpointing.interval"]
     client = counting(given, EPOCHS, FileSink.json(str(tmp_path / "out")))
     with pytest.raises(JobExecutionError, match="used up" if attempts else "restarts are disabled"):
-        client.get_job_execution_result()
+        client.get_job_execution_result().result()
     assert client.get_history().attempt == attempts + 1
 
 
@@ -100,7 +100,7 @@ def test_free_moves_leave_the_strategy_what_it_has(in_process: InProcessSpark, t
     errors = iter([StoreVersionError, EpochError, StoreVersionError, EpochError, StoreVersionError])
     failing(in_process, attempts=5, after=1, error=lambda text: next(errors)(text))
     client = run(tmp_path, **{"restart-strategy.fixed-delay.attempts": "2"})
-    client.get_job_execution_result()
+    client.get_job_execution_result().result()
     assert [reason.partition(" ")[0] for reason in reasons(client)] == ["state", "restart", "state", "restart", "state"]
     assert published(tmp_path / "out") == counts_of(EPOCHS)
 
@@ -108,7 +108,7 @@ def test_free_moves_leave_the_strategy_what_it_has(in_process: InProcessSpark, t
 def test_a_failure_is_not_free(in_process: InProcessSpark, tmp_path: Path) -> None:
     failing(in_process, attempts=1, after=1, error=EpochError)
     with pytest.raises(JobExecutionError, match="restarts are disabled"):
-        run(tmp_path, **NO_RESTART).get_job_execution_result()
+        run(tmp_path, **NO_RESTART).get_job_execution_result().result()
 
 
 def test_an_executor_that_comes_is_used_behind_a_checkpoint_and_costs_no_restart(
@@ -120,7 +120,7 @@ def test_an_executor_that_comes_is_used_behind_a_checkpoint_and_costs_no_restart
 
     in_process.after_epoch = after_epoch
     client = run(tmp_path, **NO_RESTART)
-    client.get_job_execution_result()
+    client.get_job_execution_result().result()
     history = client.get_history()
     assert (history.attempt, history.restarts, history.failures) == (2, 0, [])
     assert in_process.epochs[:4] == [(1, 1), (1, 2), (2, 3), (2, 4)]
@@ -133,5 +133,5 @@ def test_without_a_checkpoint_an_executor_that_comes_waits(in_process: InProcess
 
     in_process.after_epoch = after_epoch
     client = run(tmp_path, **NO_RESTART, **NEVER)
-    client.get_job_execution_result()
+    client.get_job_execution_result().result()
     assert client.get_history().attempt == 1

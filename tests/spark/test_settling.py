@@ -28,7 +28,7 @@ def start(tmp_path: Path, **changes: str) -> JobClient:
 
 def run(tmp_path: Path, **changes: str) -> JobClient:
     client = start(tmp_path, **changes)
-    client.get_job_execution_result()
+    client.get_job_execution_result().result()
     return client
 
 
@@ -48,7 +48,7 @@ def test_cancelled_behind_epochs_that_no_checkpoint_holds(in_process: InProcessS
     in_process.last_checkpoint = 2
     cancel_in_epoch(in_process, 4)
     client = run(tmp_path)
-    assert client.get_job_status().name == "CANCELED"
+    assert client.get_job_status().result().name == "CANCELED"
     assert in_process.epochs == [(1, 1), (1, 2), (1, 3), (1, 4)]
     assert published(tmp_path / "out") == counts_of(EPOCHS[:2])
     assert staged(tmp_path / "out") == []
@@ -68,7 +68,7 @@ def test_cancelled_between_the_metadata_of_a_checkpoint_and_its_commit(
     cancel_in_epoch(in_process, 2)
     client = run(tmp_path)
     assert not faults.not_reached()
-    assert client.get_job_status().name == "CANCELED"
+    assert client.get_job_status().result().name == "CANCELED"
     assert client.get_history().restarts == 0
     assert in_process.epochs == [(1, 1), (1, 2)]
     assert published(tmp_path / "out") == counts_of(EPOCHS[:2])
@@ -94,7 +94,7 @@ def test_cancelled_between_two_attempts(in_process: InProcessSpark, tmp_path: Pa
     in_process.before_epoch = before_epoch
     in_process.last_checkpoint = 2
     client = run(tmp_path)
-    assert client.get_job_status().name == "CANCELED"
+    assert client.get_job_status().result().name == "CANCELED"
     assert published(tmp_path / "out") == counts_of(EPOCHS[:2])
     assert staged(tmp_path / "out") == []
 
@@ -111,7 +111,7 @@ def test_what_cannot_be_published_at_a_cancel_stays_with_its_checkpoint(
 
     monkeypatch.setattr(WatchedSink, "before", staticmethod(before))
     client = run(tmp_path)
-    assert client.get_job_status().name == "CANCELED"
+    assert client.get_job_status().result().name == "CANCELED"
     assert "checkpoints stay for whoever restores it" in caplog.text and "the sink's disk is away" in caplog.text
     assert len(checkpoints(tmp_path)) == 1 and len(staged(tmp_path / "out")) == 1
     # The disk is back, and so is the job: under its id it goes on from that checkpoint.
@@ -132,7 +132,7 @@ def test_a_sink_that_cannot_list_its_transactions_does_not_fail_a_cancelled_job(
 
     in_process.after_epoch = after_epoch
     client = run(tmp_path)
-    assert client.get_job_status().name == "CANCELED"
+    assert client.get_job_status().result().name == "CANCELED"
     assert published(tmp_path / "out") == counts_of(EPOCHS[:2])
     assert len(checkpoints(tmp_path)) == 1
 
@@ -147,7 +147,7 @@ def test_a_job_that_failed_for_good_leaves_no_open_transactions(in_process: InPr
     in_process.last_checkpoint = 2
     client = start(tmp_path, **{"restart-strategy.type": "none"})
     with pytest.raises(JobExecutionError, match="a worker died"):
-        client.get_job_execution_result()
+        client.get_job_execution_result().result()
     assert published(tmp_path / "out") == counts_of(EPOCHS[:2])
     assert staged(tmp_path / "out") == []
 
@@ -162,7 +162,7 @@ def test_a_job_whose_sink_fails_for_good_keeps_the_checkpoint_that_holds_the_row
     monkeypatch.setattr(WatchedSink, "before", staticmethod(before))
     client = start(tmp_path)
     with pytest.raises(JobExecutionError, match="could not commit"):
-        client.get_job_execution_result()
+        client.get_job_execution_result().result()
     assert client.get_history().restarts == 3
     assert published(tmp_path / "out") == counts_of(EPOCHS[:2])
     assert len(checkpoints(tmp_path)) == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from holdfast.common.completable_future import CompletableFuture
 from holdfast.common.configuration import Configuration
 from holdfast.common.job_client import JobClient
 from holdfast.common.job_execution_result import JobExecutionResult
@@ -15,6 +16,7 @@ from holdfast.common.types import Row, RowKind
 from holdfast.common.watermark_strategy import TimestampAssigner, WatermarkStrategy
 
 __all__ = [
+    "CompletableFuture",
     "Configuration",
     "DeserializationSchema",
     "Duration",

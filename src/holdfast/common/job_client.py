@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from holdfast.common.completable_future import CompletableFuture
 from holdfast.common.job_execution_result import JobExecutionResult
 from holdfast.common.job_id import JobID
 from holdfast.common.job_status import JobStatus
@@ -25,29 +26,35 @@ class JobClient:
     def get_job_id(self) -> JobID:
         return JobID(self._job.graph.job_id)
 
-    def get_job_status(self) -> JobStatus:
-        return JobStatus[self._job.master.history.status.name]
+    def get_job_status(self) -> CompletableFuture[JobStatus]:
+        return CompletableFuture.completed(JobStatus[self._job.master.history.status.name])
 
     def is_running(self) -> bool:
         return self._job.running
 
-    def cancel(self) -> None:
-        """Ask the job to end at the next boundary of an epoch, without a checkpoint."""
+    def cancel(self) -> CompletableFuture[None]:
+        """Ask the job to end at the next boundary of an epoch, without a checkpoint. Done when it has ended."""
+        ended: CompletableFuture[None] = CompletableFuture()
         self._job.master.control.cancel()
+        self._job.on_end(lambda _: ended.set_result(None))
+        return ended
 
     def on_end(self, callback: Callable[[BaseException | None], None]) -> None:
         """Called with the job's error, or None, when it has ended."""
         self._job.on_end(callback)
 
-    def cancel_and_wait(self) -> None:
-        if self._job.running:
-            self.cancel()
-            self._job.wait()
+    def get_job_execution_result(self) -> CompletableFuture[JobExecutionResult]:
+        """Done when the job has ended. JobExecutionError when it failed."""
+        ended: CompletableFuture[JobExecutionResult] = CompletableFuture()
 
-    def get_job_execution_result(self) -> JobExecutionResult:
-        """Wait for the end of the job. JobExecutionError when it failed."""
-        history = self._job.wait()
-        return JobExecutionResult(self._job.graph.job_id, history)
+        def settle(error: BaseException | None) -> None:
+            if error is not None:
+                ended.set_exception(error)
+            else:
+                ended.set_result(JobExecutionResult(self._job.graph.job_id, self._job.master.history))
+
+        self._job.on_end(settle)
+        return ended
 
     def get_history(self) -> JobHistory:
         """Epochs, failures and warnings so far."""

@@ -177,7 +177,7 @@ class StreamExecutionEnvironment:
 
     def execute(self, job_name: str | None = None) -> JobExecutionResult:
         """Run the program until it ends. JobExecutionError when it fails for good."""
-        return self.execute_async(job_name).get_job_execution_result()
+        return self.execute_async(job_name).get_job_execution_result().result()
 
     def execute_async(self, job_name: str | None = None) -> JobClient:
         """Run the program in a thread of the driver."""
@@ -208,7 +208,7 @@ class StreamExecutionEnvironment:
         client.on_end(collection.finish)
 
         def close() -> None:
-            client.cancel_and_wait()
+            client.cancel().result()
             collection.close()
 
         return CloseableIterator(iter(collection), close)

@@ -89,7 +89,7 @@ def observe(client: JobClient, notebook: Notebook, events_written: int) -> Progr
     epochs = list(history.epochs)
     standing = counted_epochs(epochs)
     return Progress(
-        status=client.get_job_status().name,
+        status=client.get_job_status().result().name,
         seconds=notebook.elapsed(),
         attempt=history.attempt,
         restarts=history.restarts,

@@ -70,7 +70,7 @@ class Story:
                 self._tell_failures(client)
                 display.show(observe(client, self._notebook, self._feed.events))
                 time.sleep(_LOOK_SECONDS)
-            client.get_job_execution_result()
+            client.get_job_execution_result().result()
             self._notebook.add("the job has finished; computing the same directly from the input")
             display.show(observe(client, self._notebook, self._feed.events))
         verdict = judge(self._directories.input, self._directories.output)

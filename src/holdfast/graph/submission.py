@@ -21,7 +21,7 @@ from holdfast.graph.stream_graph import StreamGraph
 from holdfast.runtime.plan import TaskOptions
 from holdfast.runtime.sink import TwoPhaseCommitSink
 from holdfast.spark.checkpoints import restore_rules
-from holdfast.spark.job import Job, JobHistory
+from holdfast.spark.job import Job
 from holdfast.spark.job_master import JobMaster
 from holdfast.spark.session import obtain_session
 from holdfast.state.backends import load_backend
@@ -54,13 +54,6 @@ class RunningJob:
                 self._callbacks.append(callback)
                 return
         callback(self._error)
-
-    def wait(self) -> JobHistory:
-        """Until the job has ended; raises its error."""
-        self._thread.join()
-        if self._error is not None:
-            raise self._error
-        return self.master.history
 
     @property
     def running(self) -> bool:
