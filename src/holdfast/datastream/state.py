@@ -19,6 +19,7 @@ from holdfast.state.states import (
     State,
     ValueState,
 )
+from holdfast.state.ttl_config import StateTtlConfig
 
 __all__ = [
     "AggregatingState",
@@ -35,6 +36,7 @@ __all__ = [
     "ReducingStateDescriptor",
     "State",
     "StateDescriptor",
+    "StateTtlConfig",
     "ValueState",
     "ValueStateDescriptor",
 ]

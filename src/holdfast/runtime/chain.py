@@ -129,6 +129,7 @@ class Chain:
     def receive(self, edge_id: int, channel: int, header: Header, body: memoryview) -> None:
         """One envelope of an input edge."""
         edge = self._edges[edge_id]
+        self.head.begin_batch(header.rows)
         if edge.of_data_frame:
             channel = 0
         if header.rows:
@@ -163,6 +164,7 @@ class Chain:
             self._finish()
 
     def _finish(self) -> None:
+        self.head.begin_batch(0)
         # The head passes it on to all others, unless it had come to its end before them.
         for operator in self.operators:
             operator.process_watermark(MAX_WATERMARK)
@@ -175,6 +177,7 @@ class Chain:
 
     def fire_processing_timers(self, now: int) -> None:
         if not self.finished:
+            self.head.begin_batch(0)
             for operator in self._unfinished():
                 operator.fire_processing_timers(now)
 

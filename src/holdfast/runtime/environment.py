@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from holdfast.errors import StateAccessError
 from holdfast.runtime.state_context import OperatorStateContext
+from holdfast.types.clock import wall_clock
 
 if TYPE_CHECKING:
     from holdfast.runtime.plan import OperatorSpec
     from holdfast.state.keyed_backend import KeyedStateBackend
     from holdfast.state.operator_state import DefaultOperatorStateBackend
-
-
-def wall_clock() -> int:
-    """Milliseconds since 1970."""
-    return int(time.time() * 1000)
 
 
 @dataclass(slots=True)

@@ -27,6 +27,9 @@ class KeyedOperator(FunctionOperator):
         self._trivial_identity, self._identity = codec.trivial_identity, codec.identity
         super().bind_state()
 
+    def begin_batch(self, rows: int) -> None:
+        self.keyed_state.begin_batch(rows)
+
     def leave_row(self) -> None:
         # The key of the last row would be taken for the current one.
         self.key_context.clear()

@@ -19,7 +19,7 @@ from typing import Any
 from holdfast.errors import StoreVersionError
 from holdfast.runtime.chain import Chain
 from holdfast.runtime.context import StateSnapshotContext
-from holdfast.runtime.environment import OperatorEnvironment, wall_clock
+from holdfast.runtime.environment import OperatorEnvironment
 from holdfast.runtime.epoch import EpochSpec, RestoredJob
 from holdfast.runtime.fields import PackedFields, pack_fields, unpack_fields
 from holdfast.runtime.functions import FunctionOperator
@@ -31,6 +31,7 @@ from holdfast.runtime.prepared import PreparedSubtask
 from holdfast.runtime.state_context import OperatorStateContext
 from holdfast.state.handles import CheckpointRequest
 from holdfast.state.store import Stamp
+from holdfast.types.clock import wall_clock
 
 _TaskKey = tuple[str, int, int, int]
 _live: dict[_TaskKey, LiveTask] = {}
@@ -121,7 +122,7 @@ class LiveTask:
         restored = load_restored() if rebuild and spec.restored else None
         for chain in self.chains:
             for operator in chain.operators:
-                store = OperatorStore(self._plan, self._attempt, operator.spec, chain.subtask)
+                store = OperatorStore(self._plan, self._attempt, operator.spec, chain.subtask, self._clock)
                 self._stores[operator.spec.operator_id] = store
                 packed = None if memory is None else memory["operator_state"][operator.spec.operator_id]
                 state = store.open(base, restored, spec.reader, packed)

@@ -89,6 +89,9 @@ class Operator:
     def open(self) -> None:
         """Called once per attempt, before anything reaches the operator."""
 
+    def begin_batch(self, rows: int) -> None:
+        """So many rows, timers or the end of the input come next."""
+
     def process(self, batch: Batch, input_index: int) -> None:
         raise NotImplementedError
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
+from collections.abc import Callable
 from contextlib import ExitStack
 
 from holdfast.errors import StoreVersionError
@@ -28,16 +29,25 @@ from holdfast.state.snapshot_files import InlineSnapshotReader
 from holdfast.state.snapshot_io import CountingReader, SnapshotReader
 from holdfast.state.snapshots import sync_prepare
 from holdfast.state.store import LocalStore, Stamp
+from holdfast.types.clock import wall_clock
 
 
 class OperatorStore:
     """Opened by a task at the stamp that was accepted, committed under the next one."""
 
-    def __init__(self, plan: JobPlan, attempt: int, spec: OperatorSpec, subtask: int) -> None:
+    def __init__(
+        self,
+        plan: JobPlan,
+        attempt: int,
+        spec: OperatorSpec,
+        subtask: int,
+        clock: Callable[[], int] = wall_clock,
+    ) -> None:
         self._plan = plan
         self._attempt = attempt
         self._spec = spec
         self._subtask = subtask
+        self._clock = clock
         self._key_groups = KeyGroupRange.of(subtask, spec.max_parallelism, spec.parallelism)
         self._directory = attempt_directory(plan, attempt) / f"{spec.operator_id}-{subtask}"
         self._store: LocalStore | None = None
@@ -78,7 +88,7 @@ class OperatorStore:
         store = self._restored_store(base, record) if fresh else self._local_store(base)
         backend, codec = self._plan.backend, KeyCodec.for_type(self._spec.key_type)
         scope = KeyedScope(self._spec.name, codec, self._key_groups, self._spec.max_parallelism)
-        return KeyedStateBackend(store, scope, backend.name, backend.cache_limit)
+        return KeyedStateBackend(store, scope, backend.name, backend.cache_limit, self._clock)
 
     def _local_store(self, base: Stamp) -> LocalStore:
         """The store of the epoch before, in its next transaction."""
@@ -104,7 +114,7 @@ class OperatorStore:
             self._directory.mkdir(parents=True, exist_ok=True)
             self._store = self._plan.backend.open(self._directory)
             if self._store.stamp() != base:
-                restore_into(self._store, share, self._reader, base)
+                restore_into(self._store, share, self._reader, base, self._clock)
             self._store.begin(base)
         return self._store
 

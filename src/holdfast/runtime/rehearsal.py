@@ -125,7 +125,7 @@ def _keyed_outcome(
     if stored is None:
         return _new(wanted.name, wanted.kind)
     try:
-        rewrite = rewrite_for(spec.name, stored, wanted, values)
+        rewrite = rewrite_for(spec.name, stored, wanted, values, now=0)
     except HoldfastError as error:
         return StateOutcome(wanted.name, stored.kind, Fate.REFUSED, str(error))
     return StateOutcome(wanted.name, wanted.kind, Fate.KEPT if rewrite is None else Fate.MIGRATED)

@@ -19,12 +19,12 @@ from holdfast.failpoints import failpoint
 from holdfast.runtime.aligner import Aligner
 from holdfast.runtime.chain import Chain
 from holdfast.runtime.envelope import CONTROL_EDGE, Barrier, Envelope, Header, pack, unpack_header
-from holdfast.runtime.environment import wall_clock
 from holdfast.runtime.epoch import Acknowledgement, EpochSpec, RestoredJob, SinkHandle
 from holdfast.runtime.live_task import LiveTask
 from holdfast.runtime.plan import JobPlan
 from holdfast.runtime.router import Outbox
 from holdfast.runtime.upload import STORING_ERRORS, Upload, UploadResult
+from holdfast.types.clock import wall_clock
 
 _ack_encoder = msgspec.msgpack.Encoder()
 

@@ -14,7 +14,6 @@ from pyspark.sql import SparkSession
 
 from holdfast.errors import CheckpointError, PartialOutputError, TransactionError
 from holdfast.failpoints import failpoint
-from holdfast.runtime.environment import wall_clock
 from holdfast.runtime.epoch import Acknowledgement, EpochSpec, Notification, NotificationKind
 from holdfast.spark.acceptance import accept_epoch
 from holdfast.spark.anchor import build_anchor, executors_of, spread_evenly
@@ -27,6 +26,7 @@ from holdfast.spark.job import EpochRecord, Job, JobHistory
 from holdfast.spark.running_checkpoints import RunningCheckpoints
 from holdfast.spark.transactions import SinkTransactions
 from holdfast.state.handles import CheckpointRequest
+from holdfast.types.clock import wall_clock
 
 logger = logging.getLogger(__name__)
 

@@ -19,12 +19,12 @@ from holdfast.checkpoint.policy import CheckpointPolicy, deletes_checkpoints
 from holdfast.checkpoint.restore_rules import RestoreRules, match_operators
 from holdfast.checkpoint.storage import CheckpointStorage, FileCheckpointStorage, MemoryCheckpointStorage, open_snapshot
 from holdfast.errors import JobLockedError, StorageError
-from holdfast.runtime.environment import wall_clock
 from holdfast.runtime.epoch import RestoredJob
 from holdfast.spark.job import Job
 from holdfast.state.handles import CheckpointMetadata, OperatorRecord
 from holdfast.state.keys import KEY_HASH
 from holdfast.state.snapshot_io import SnapshotReader
+from holdfast.types.clock import wall_clock
 from holdfast.types.settings import RecoverySettings
 
 logger = logging.getLogger(__name__)

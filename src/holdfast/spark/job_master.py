@@ -19,7 +19,6 @@ from holdfast.errors import (
     StateMigrationError,
     StoreVersionError,
 )
-from holdfast.runtime.environment import wall_clock
 from holdfast.spark.anchor import first_executors, wait_for_executors
 from holdfast.spark.attempt import Attempt, AttemptContext, Outcome
 from holdfast.spark.checkpoints import JobCheckpoints, RestorePoint
@@ -29,6 +28,7 @@ from holdfast.spark.failures import failure_of
 from holdfast.spark.job import FailureRecord, Job, JobHistory, JobStatus
 from holdfast.spark.session import application_is_gone, epoch_session
 from holdfast.spark.transactions import SinkTransactions
+from holdfast.types.clock import wall_clock
 
 logger = logging.getLogger(__name__)
 

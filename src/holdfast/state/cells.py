@@ -9,9 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import msgspec
+
 from holdfast.state.serializers import Serializer
 from holdfast.state.storage_forms import form_of
 from holdfast.types.typeinfo import BasicTypeInfo, PickledBytesTypeInfo, TupleTypeInfo, TypeInformation
+
+#: The elements of a list that one flush wrote, as one stored value.
+pack_elements = msgspec.msgpack.Encoder().encode
+unpack_elements = msgspec.msgpack.Decoder(list[bytes]).decode
 
 
 class Encoded:
@@ -63,6 +69,14 @@ class Cells:
             return self.serializer.encode_many(cells)
         encode = self.encode
         return [cell.data if cell.__class__ is Encoded else encode(cell) for cell in cells]
+
+    def pack_chunk(self, cells: Sequence[Any]) -> bytes:
+        """The stored form of some elements of a list."""
+        return pack_elements(self.pack(cells))
+
+    def revive_chunk(self, data: bytes) -> list[Any]:
+        """The cells of a stored chunk."""
+        return list(map(self.revive, unpack_elements(data)))
 
 
 def _plain_class(type_info: TypeInformation) -> type | None:

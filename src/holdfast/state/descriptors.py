@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from holdfast.errors import ProgramError
 from holdfast.state.serializers import Serializer, serializer_for
+from holdfast.state.ttl_config import StateTtlConfig
 from holdfast.types.resolve import resolve
 from holdfast.types.typeinfo import TypeInformation
 
@@ -35,14 +36,19 @@ class StateDescriptor(ABC):
         if not isinstance(name, str) or not name:
             raise ProgramError(f"A state needs a name, a text that is not empty; this descriptor was given {name!r}.")
         self.name = name
-        self.ttl_config: Any = None
+        self.ttl_config: StateTtlConfig | None = None
 
     def get_name(self) -> str:
         return self.name
 
-    def enable_time_to_live(self, ttl_config: Any) -> None:
-        """Not there yet: asking for a state whose descriptor has it is an error."""
-        self.ttl_config = ttl_config
+    def enable_time_to_live(self, ttl_config: StateTtlConfig) -> None:
+        """Let the values of keyed state expire. It is not part of the type: it may change at a restore."""
+        if not isinstance(ttl_config, StateTtlConfig):
+            raise ProgramError(
+                f"enable_time_to_live of the {self.describe()} was given {ttl_config!r}; expected a StateTtlConfig: "
+                "StateTtlConfig.new_builder(Time.hours(1)).build()."
+            )
+        self.ttl_config = ttl_config if ttl_config.is_enabled() else None
 
     @abstractmethod
     def types(self) -> dict[str, TypeInformation]:

@@ -82,6 +82,9 @@ class KeyTable:
             return [self.parts(identity, key) for identity, key in keys.items()]
         return cast(list[KeyParts], found)
 
+    def forget(self, identity: Hashable) -> None:
+        self._parts.pop(identity, None)
+
     def clear(self) -> None:
         self._parts.clear()
 

@@ -6,35 +6,33 @@ import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from holdfast.errors import ProgramError, StateDescriptorError
-from holdfast.state.cells import Cells
-from holdfast.state.descriptors import (
-    AggregatingStateDescriptor,
-    ListStateDescriptor,
-    MapStateDescriptor,
-    ReducingStateDescriptor,
-    StateDescriptor,
-    ValueStateDescriptor,
-)
+import msgspec
+
+from holdfast.errors import StateDescriptorError
+from holdfast.state.descriptors import MapStateDescriptor, StateDescriptor
 from holdfast.state.handles import StateMeta
 from holdfast.state.key_table import KeyContext, KeyTable
 from holdfast.state.keyed_state import KeyedState, Pending, StateAccess
 from holdfast.state.keygroups import KeyGroupRange
 from holdfast.state.keys import KeyCodec
 from holdfast.state.layout import REGISTRY_KEY
-from holdfast.state.list_state import KeyedListState
-from holdfast.state.map_state import KeyedMapState
 from holdfast.state.migration import rewrite_entries, rewrite_for
 from holdfast.state.registry import TIMERS, StateRegistry
 from holdfast.state.serializers import Serializer
+from holdfast.state.state_kinds import make_state
 from holdfast.state.store import LocalStore, Stamp
 from holdfast.state.stored_keys import stored_keys
 from holdfast.state.timers import TimeDomain, TimerQueue
-from holdfast.state.value_state import KeyedAggregatingState, KeyedReducingState, KeyedValueState
+from holdfast.state.ttl_cells import deadline
+from holdfast.state.ttl_cleanup import TtlCleanup
+from holdfast.state.ttl_states import ExpiringState
+from holdfast.types.clock import wall_clock
 from holdfast.types.resolve import resolve
 
 #: Cache entries of one epoch, unless the cache between epochs may be larger.
 _EPOCH_CACHE = 500_000
+#: In a meta that is not registered yet.
+_NO_ID = -1
 
 
 class KeyedScope(NamedTuple):
@@ -50,14 +48,22 @@ class KeyedStateBackend:
     """States by name, for one worker process and a line of epochs that it commits itself.
 
     It is made inside a transaction of the store (after ``LocalStore.begin``). The operator sets ``context.key`` and
-    ``context.identity`` per row; states and timers work on them. ``commit`` ends the epoch. ``resume`` begins the
-    next one and says whether this object, its states and their caches may go on; otherwise a new one is made.
+    ``context.identity`` per row; states and timers work on them. ``begin_batch`` comes before rows and timers: states
+    with a time to live take the clock's time there. ``commit`` ends the epoch. ``resume`` begins the next one and says
+    whether this object, its states and their caches may go on; otherwise a new one is made.
 
     All caches together hold a bounded number of entries; beyond it they are written to the store early and emptied.
     ``cache_limit`` entries stay for the next epoch, None being no limit.
     """
 
-    def __init__(self, store: LocalStore, scope: KeyedScope, backend_name: str, cache_limit: int | None) -> None:
+    def __init__(
+        self,
+        store: LocalStore,
+        scope: KeyedScope,
+        backend_name: str,
+        cache_limit: int | None,
+        clock: Callable[[], int] = wall_clock,
+    ) -> None:
         self.store = store
         self.scope = scope
         self.backend_name = backend_name
@@ -66,6 +72,8 @@ class KeyedStateBackend:
         self._keys = KeyTable(scope.key_codec, scope.key_groups, scope.max_parallelism, scope.operator_name)
         self._access = StateAccess(self.context, self._keys, store, scope.operator_name, self._spill)
         self._access.room = max(self._cache_limit, _EPOCH_CACHE)
+        self.ttl = TtlCleanup(scope.key_groups, clock)
+        self._cleaned_up = False
         self._states: dict[str, KeyedState] = {}
         self._timers: dict[str, TimerQueue] = {}
         self._committed: Stamp | None = None
@@ -82,27 +90,36 @@ class KeyedStateBackend:
     def state(self, descriptor: StateDescriptor, namespace_type: Any = None) -> Any:
         """The state of a descriptor: always the same object for one name.
 
-        Restored state is checked against the descriptor here, and rewritten if its type needs that.
+        Restored state is checked against the descriptor here, and rewritten if its type needs that, or if it has got or
+        lost a time to live.
         """
-        if descriptor.ttl_config is not None:
-            raise ProgramError(
-                f"The {descriptor.describe()} has a time to live, which is not available yet. Remove "
-                f"enable_time_to_live, and delete old state with a timer."
-            )
         namespaces = None if namespace_type is None else KeyCodec.for_type(resolve(namespace_type))
         serializers = descriptor.serializers()
         snapshots = {"value": serializers["value"].snapshot()}
         if isinstance(descriptor, MapStateDescriptor):
             snapshots["map_key"] = KeyCodec.for_type(descriptor.key_type_info).snapshot()
-        meta = self._register(descriptor.get_name(), descriptor.kind, snapshots, namespaces, serializers["value"])
+        if namespaces is not None:
+            snapshots["namespace"] = namespaces.snapshot()
+        ttl = descriptor.ttl_config
+        wanted = StateMeta(descriptor.get_name(), _NO_ID, descriptor.kind, snapshots, ttl is not None)
+        meta = self._register(wanted, serializers["value"])
         if meta.name not in self._states:
-            self._states[meta.name] = self._make(descriptor, meta, namespaces, Cells(serializers["value"]))
+            state = make_state(descriptor, self._access, meta, namespaces, self.ttl.time)
+            if isinstance(state, ExpiringState):
+                self.ttl.add(meta, state)
+            self._states[meta.name] = state
+        elif ttl != self.ttl.config_of(meta.name):
+            raise StateDescriptorError(
+                f"Operator '{self.scope.operator_name}' asks for the {descriptor.describe()} with two different times "
+                f"to live: {self.ttl.config_of(meta.name)} and {ttl}. Use one descriptor, or two names."
+            )
         return self._states[meta.name]
 
     def timers(self, name: str, domain: TimeDomain, namespace_type: Any = None) -> TimerQueue:
         """The timers of one service name and domain: always the same object."""
         namespaces = None if namespace_type is None else KeyCodec.for_type(resolve(namespace_type))
-        meta = self._register(f"_timers/{domain.name.lower()}/{name}", TIMERS, {}, namespaces, None)
+        snapshots = {} if namespaces is None else {"namespace": namespaces.snapshot()}
+        meta = self._register(StateMeta(f"_timers/{domain.name.lower()}/{name}", _NO_ID, TIMERS, snapshots), None)
         if meta.name not in self._timers:
             self._timers[meta.name] = TimerQueue(self._access, meta, namespaces)
         return self._timers[meta.name]
@@ -120,23 +137,28 @@ class KeyedStateBackend:
 
     def apply_to_all_keys(self, descriptor: StateDescriptor, function: Callable[[Any, Any], Any]) -> None:
         """Call ``function(key, state)`` for every key of the subtask that has the state, with that key as the current
-        one. What the function does to the state is done to that key's.
+        one. What the function does to the state is done to that key's. A key whose state has expired does not have it.
         """
-        state = self.state(descriptor)
+        state, ttl = self.state(descriptor), descriptor.ttl_config
         codec, context = self.scope.key_codec, self.context
         meta = self._registry.get(descriptor.get_name())
         assert meta is not None
         # Keys are found in the store: those that have the state only in a cache must be there too.
         self.flush()
         before = context.key, context.identity
+        expired_at = None if ttl is None else deadline(ttl, self.ttl.time.now)
         try:
-            for key in stored_keys(self.store, self.scope.key_groups, meta.state_id, codec):
+            for key in stored_keys(self.store, self.scope.key_groups, meta.state_id, codec, expired_at):
                 context.key, context.identity = key, codec.identity(key)
                 function(key, state)
         finally:
             context.key, context.identity = before
 
     # Epochs
+
+    def begin_batch(self, rows: int = 0) -> None:
+        """So many rows, or timers, come next."""
+        self.ttl.begin_batch(rows)
 
     def flush(self) -> None:
         """Write what changed to the store's transaction."""
@@ -154,11 +176,21 @@ class KeyedStateBackend:
         if pending.writes:
             self.store.write(pending.writes)
 
-    def commit(self, stamp: Stamp) -> None:
-        """End the epoch: flush, commit the store, and keep what may be kept for the next one."""
+    def end_epoch(self) -> None:
+        """Nothing more is read or changed in this epoch: write what changed, and clean up expired state. For whoever
+        reads the store's transaction then; ``commit`` does it too. Only the first call of an epoch cleans up.
+        """
         self.flush()
+        if not self._cleaned_up:
+            self._cleaned_up = True
+            self.ttl.run(self.store, self._keys)
+
+    def commit(self, stamp: Stamp) -> None:
+        """End the epoch, commit the store, and keep what may be kept for the next one."""
+        self.end_epoch()
         self.store.commit(stamp)
         self._committed = stamp
+        self._cleaned_up = False
         self.context.clear()
         cached = sum(state.cached_entries() for state in self._states.values())
         excess = cached - self._cache_limit
@@ -180,27 +212,19 @@ class KeyedStateBackend:
 
     # Inside
 
-    def _register(
-        self,
-        name: str,
-        kind: str,
-        snapshots: dict[str, Any],
-        namespaces: KeyCodec | None,
-        values: Serializer | None,
-    ) -> StateMeta:
-        if namespaces is not None:
-            snapshots["namespace"] = namespaces.snapshot()
-        known = self._registry.get(name)
+    def _register(self, wanted: StateMeta, values: Serializer | None) -> StateMeta:
+        """The state of a name, whose id is not known to whoever asks for it."""
+        known = self._registry.get(wanted.name)
+        state_id = self._registry.next_id() if known is None else known.state_id
+        meta = msgspec.structs.replace(wanted, state_id=state_id)
         if known is None:
-            meta = StateMeta(name, self._registry.next_id(), kind, snapshots)
             self._registry.put(meta)
             return meta
-        meta = StateMeta(name, known.state_id, kind, snapshots)
-        if name in self._states or name in self._timers:
+        if meta.name in self._states or meta.name in self._timers:
             if meta != known:
                 raise self._disagreement(known, meta)
             return known
-        rewrite = rewrite_for(self.scope.operator_name, known, meta, values)
+        rewrite = rewrite_for(self.scope.operator_name, known, meta, values, self.ttl.time.read())
         if rewrite is not None:
             rewrite_entries(self.store, self.scope.key_groups, known.state_id, rewrite)
         self._registry.put(meta)
@@ -209,28 +233,12 @@ class KeyedStateBackend:
     def _disagreement(self, known: StateMeta, meta: StateMeta) -> StateDescriptorError:
         def text(one: StateMeta) -> str:
             types = ", ".join(f"{role} {snapshot['type']}" for role, snapshot in sorted(one.serializers.items()))
-            return f"{one.kind} state of {types or 'no types'}"
+            return f"{one.kind} state of {types or 'no types'}" + (" with a time to live" if one.ttl else "")
 
         return StateDescriptorError(
             f"Operator '{self.scope.operator_name}' registers the name '{known.name}' twice: as {text(known)}, and as "
             f"{text(meta)}. Use one descriptor, or two names."
         )
-
-    def _make(
-        self, descriptor: StateDescriptor, meta: StateMeta, namespaces: KeyCodec | None, cells: Cells
-    ) -> KeyedState:
-        if isinstance(descriptor, ValueStateDescriptor):
-            return KeyedValueState(self._access, meta, namespaces, cells)
-        if isinstance(descriptor, ListStateDescriptor):
-            return KeyedListState(self._access, meta, namespaces, cells)
-        if isinstance(descriptor, MapStateDescriptor):
-            map_keys = KeyCodec.for_type(descriptor.key_type_info)
-            return KeyedMapState(self._access, meta, namespaces, map_keys, cells)
-        if isinstance(descriptor, ReducingStateDescriptor):
-            return KeyedReducingState(self._access, meta, namespaces, cells, descriptor.reduce)
-        if isinstance(descriptor, AggregatingStateDescriptor):
-            return KeyedAggregatingState(self._access, meta, namespaces, cells, descriptor.get_agg_function())
-        raise ProgramError(f"{descriptor!r} is not a descriptor of keyed state.")
 
     def _spill(self) -> None:
         """Write early and empty the caches."""

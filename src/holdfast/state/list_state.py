@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 from typing import Any
 
-import msgspec
-
 from holdfast.errors import StateTypeError
 from holdfast.state.cells import Cells
 from holdfast.state.handles import StateMeta
@@ -18,9 +16,6 @@ from holdfast.state.states import ListState
 #: Lists up to this length are kept in the cache once they were read.
 _CACHED_ELEMENTS = 256
 _FIRST_CHUNK = 0
-
-pack_chunk = msgspec.msgpack.Encoder().encode
-unpack_chunk = msgspec.msgpack.Decoder(list[bytes]).decode
 
 
 class _CachedList:
@@ -82,7 +77,7 @@ class KeyedListState(MergingNamespaces, ListState[Any]):
         if cached.next_chunk is None:
             last = self._store.last_key(head, prefix_end(head))
             cached.next_chunk = _FIRST_CHUNK if last is None else read_number(last[len(head) :]) + 1
-        pending.writes.append((head + number_bytes(cached.next_chunk), pack_chunk(self._cells.pack(cached.added))))
+        pending.writes.append((head + number_bytes(cached.next_chunk), self._cells.pack_chunk(cached.added)))
         cached.next_chunk += 1
         self._remember(cached, None if cached.stored is None else cached.stored + cached.added)
         cached.added = []
@@ -121,9 +116,8 @@ class KeyedListState(MergingNamespaces, ListState[Any]):
         stored = cached.stored
         if stored is None:
             head = self._current_head()
-            revive = self._cells.revive
-            chunks = (unpack_chunk(data) for _, data in self._store.scan(head, prefix_end(head)))
-            stored = [revive(data) for chunk in chunks for data in chunk]
+            revive = self._cells.revive_chunk
+            stored = [cell for _, data in self._store.scan(head, prefix_end(head)) for cell in revive(data)]
             self._access.room -= len(stored)
             self._remember(cached, stored)
         return stored + cached.added

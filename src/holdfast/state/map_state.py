@@ -16,7 +16,7 @@ from holdfast.state.states import MapState
 #: Maps up to this size are kept whole in the cache once they were read to the end.
 _CACHED_ENTRIES = 256
 #: In a cell's place: the entry does not exist.
-_ABSENT = object()
+ABSENT = object()
 #: The stored form of a None; no serializer gives empty bytes.
 _NONE = b""
 
@@ -49,7 +49,7 @@ class KeyedMapState(KeyedState, MapState[Any, Any]):
 
     def get(self, key: Any) -> Any:
         cell = self._cell(key)
-        return None if cell is _ABSENT else self._cells.open(cell)
+        return None if cell is ABSENT else self._cells.open(cell)
 
     def put(self, key: Any, value: Any) -> None:
         self._set(key, None if value is None else self._cells.admit(value))
@@ -59,10 +59,10 @@ class KeyedMapState(KeyedState, MapState[Any, Any]):
             self.put(key, value)
 
     def remove(self, key: Any) -> None:
-        self._set(key, _ABSENT)
+        self._set(key, ABSENT)
 
     def contains(self, key: Any) -> bool:
-        return self._cell(key) is not _ABSENT
+        return self._cell(key) is not ABSENT
 
     def items(self) -> Iterator[tuple[Any, Any]]:
         """Entries as they are when the iteration comes to them. Changing entries meanwhile is allowed."""
@@ -95,12 +95,12 @@ class KeyedMapState(KeyedState, MapState[Any, Any]):
         for identity in cached.dirty:
             key, cell = cached.entries[identity]
             stored = head + encode_key(key)
-            if cell is _ABSENT:
+            if cell is ABSENT:
                 pending.writes.append((stored, None))
                 del cached.entries[identity]
                 # What is not in the cache may be anything, unless the whole map is.
                 if not cached.complete:
-                    cached.entries[identity] = (key, _ABSENT)
+                    cached.entries[identity] = (key, ABSENT)
             else:
                 pending.writes.append((stored, _NONE if cell is None else self._cells.pack([cell])[0]))
         cached.dirty.clear()
@@ -129,7 +129,7 @@ class KeyedMapState(KeyedState, MapState[Any, Any]):
         if found is not None:
             return found[1]
         if cached.complete:
-            return _ABSENT
+            return ABSENT
         cell = self._revive(self._store.get(self._current_head() + self._map_keys.encode(key)))
         self._access.make_room()
         self._cached().entries[identity] = (self._normal(key), cell)
@@ -151,14 +151,14 @@ class KeyedMapState(KeyedState, MapState[Any, Any]):
 
     def _revive(self, data: bytes | None) -> Any:
         if data is None:
-            return _ABSENT
+            return ABSENT
         return None if data == _NONE else self._cells.revive(data)
 
     def _entries(self) -> Iterator[tuple[Any, Any]]:
         """Map keys and cells: the stored ones in the order of their encoded keys, then those that are only cached."""
         cached = self._cached()
         if cached.complete:
-            return iter([entry for entry in cached.entries.values() if entry[1] is not _ABSENT])
+            return iter([entry for entry in cached.entries.values() if entry[1] is not ABSENT])
         return self._merged(cached, self._current_head())
 
     def _merged(self, cached: _CachedMap, head: bytes) -> Iterator[tuple[Any, Any]]:
@@ -170,10 +170,10 @@ class KeyedMapState(KeyedState, MapState[Any, Any]):
             entry = overrides.pop(identity, None) or (key, self._revive(data))
             if len(read) <= _CACHED_ENTRIES:
                 read.append((identity, entry))
-            if entry[1] is not _ABSENT:
+            if entry[1] is not ABSENT:
                 yield entry
         self._complete(cached, read)
-        yield from [entry for entry in overrides.values() if entry[1] is not _ABSENT]
+        yield from [entry for entry in overrides.values() if entry[1] is not ABSENT]
 
     def _complete(self, cached: _CachedMap, read: list[tuple[Hashable, tuple[Any, Any]]]) -> None:
         """All stored entries were read: keep them if they are few. Newer entries of the cache stay as they are."""

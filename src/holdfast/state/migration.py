@@ -7,12 +7,13 @@ from itertools import islice
 from typing import Any
 
 from holdfast.errors import StateMigrationError
+from holdfast.state.cells import pack_elements, unpack_elements
 from holdfast.state.handles import StateMeta
 from holdfast.state.keygroups import KeyGroupRange
 from holdfast.state.layout import group_bytes, id_bytes, prefix_end
-from holdfast.state.list_state import pack_chunk, unpack_chunk
 from holdfast.state.serializers import Compatibility, Serializer, compatibility, migration, serializer_from_snapshot
 from holdfast.state.store import LocalStore
+from holdfast.state.ttl_cells import restamped
 from holdfast.types.typeinfo import TypeInformation
 
 _BATCH = 1024
@@ -20,9 +21,12 @@ _BATCH = 1024
 Rewrite = Callable[[bytes], bytes]
 
 
-def rewrite_for(operator: str, known: StateMeta, wanted: StateMeta, values: Serializer | None) -> Rewrite | None:
+def rewrite_for(
+    operator: str, known: StateMeta, wanted: StateMeta, values: Serializer | None, now: int
+) -> Rewrite | None:
     """How stored values of ``known`` become those of ``wanted``; None when they are good as they are.
 
+    Values that get a time to live count as last accessed ``now``; those that lose it stay, the expired ones too.
     StateMigrationError, naming the operator, the state and both types, where they cannot.
     """
     for role in sorted({*known.serializers, *wanted.serializers} - {"value"}):
@@ -30,15 +34,20 @@ def rewrite_for(operator: str, known: StateMeta, wanted: StateMeta, values: Seri
             raise _refused(operator, known, wanted, role, "keys and namespaces inside state cannot change their type")
     if known.kind != wanted.kind:
         raise _refused(operator, known, wanted, "value", "a state cannot change its kind")
-    if values is None or known.serializers == wanted.serializers:
+    if values is None:
         return None
     found = compatibility(known.serializers["value"], values)
     if found is Compatibility.INCOMPATIBLE:
         raise _refused(operator, known, wanted, "value", "the new type cannot read what the old one wrote")
-    if found is not Compatibility.AFTER_MIGRATION:
+    if found is not Compatibility.AFTER_MIGRATION and known.ttl == wanted.ttl:
         return None
     change = migration(serializer_from_snapshot(known.serializers["value"]), values)
-    return _of_kind(known.kind, change)
+    return _of_kind(known.kind, change, known.ttl, wanted.ttl, now)
+
+
+def stamping(kind: str, now: int) -> Rewrite:
+    """Gives stored values of a state without a time to live the form of those that have one."""
+    return _of_kind(kind, lambda data: data, had_ttl=False, has_ttl=True, now=now)
 
 
 def rewrite_entries(store: LocalStore, key_groups: KeyGroupRange, state_id: int, rewrite: Rewrite) -> None:
@@ -50,13 +59,16 @@ def rewrite_entries(store: LocalStore, key_groups: KeyGroupRange, state_id: int,
             store.write([(key, rewrite(value)) for key, value in batch])
 
 
-def _of_kind(kind: str, change: Rewrite) -> Rewrite:
+def _of_kind(kind: str, change: Rewrite, had_ttl: bool, has_ttl: bool, now: int) -> Rewrite:
     if kind == "list":
-        return lambda data: pack_chunk([change(element) for element in unpack_chunk(data)])
+        element = restamped(change, had_ttl, has_ttl, now)
+        return restamped(
+            lambda data: pack_elements([element(one) for one in unpack_elements(data)]), had_ttl, has_ttl, now
+        )
     if kind == "map":
         # Empty bytes are a None, of any type.
-        return lambda data: change(data) if data else data
-    return change
+        return restamped(lambda data: change(data) if data else data, had_ttl, has_ttl, now)
+    return restamped(change, had_ttl, has_ttl, now)
 
 
 def _refused(operator: str, known: StateMeta, wanted: StateMeta, role: str, why: str) -> StateMigrationError:

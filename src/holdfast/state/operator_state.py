@@ -240,6 +240,11 @@ class DefaultOperatorStateBackend:
             raise StateDescriptorError(
                 f"{self._where} asked for operator state with {descriptor!r}; expected a {expected.__name__}."
             )
+        if descriptor.ttl_config is not None:
+            raise StateDescriptorError(
+                f"{self._where} asked for operator state with a time to live, which only keyed state can have: "
+                f"{descriptor.describe()}. Remove enable_time_to_live."
+            )
 
 
 _GETTERS = {

@@ -66,7 +66,8 @@ class StateRegistry:
 def merge(snapshots: Iterable[KeyedSnapshot]) -> tuple[StateRegistry, list[dict[int, int]]]:
     """One registry for snapshots of several subtasks, and for each of them its ids that change.
 
-    Subtasks may have registered their states in different orders; the first one's ids win.
+    Subtasks may have registered their states in different orders; the first one's ids win. A state that has a time to
+    live on some of them has it.
     """
     registry: StateRegistry | None = None
     changes: list[dict[int, int]] = []
@@ -98,4 +99,8 @@ def _agreed(registry: StateRegistry, meta: StateMeta) -> StateMeta:
             f"The snapshots of two subtasks of one operator disagree on the state '{meta.name}': "
             f"{known.kind} {known.serializers} and {meta.kind} {meta.serializers}."
         )
+    elif meta.ttl and not known.ttl:
+        # One subtask has asked for the state since its time to live was switched on or off, and the other has not.
+        known = msgspec.structs.replace(known, ttl=True)
+        registry.put(known)
     return known

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from heapq import merge as merge_sorted
 from itertools import chain, islice
@@ -13,11 +13,13 @@ from holdfast.state.handles import FileHandle, KeyedFile, KeyedSnapshot, Snapsho
 from holdfast.state.keyed_file import Entry, KeyedFileReader, reads_at_once
 from holdfast.state.keygroups import UPPER_BOUND_MAX_PARALLELISM, KeyGroupRange
 from holdfast.state.layout import HEAD_LENGTH, REGISTRY_KEY, id_bytes, read_id
+from holdfast.state.migration import stamping
 from holdfast.state.redistribution import assign_keyed
 from holdfast.state.regrouping import Regrouping
 from holdfast.state.snapshot_io import SnapshotReader
 from holdfast.state.store import LocalStore, Stamp
 from holdfast.state.timers import index_entry
+from holdfast.types.clock import wall_clock
 
 _BATCH = 4096
 _EVERY_KEY_GROUP = KeyGroupRange(0, UPPER_BOUND_MAX_PARALLELISM - 1)
@@ -53,16 +55,23 @@ class KeyedShare:
         return [file for file in files if _range_of(file).intersects(self.read_groups)]
 
 
-def restore_into(store: LocalStore, share: KeyedShare, reader: SnapshotReader, stamp: Stamp) -> None:
+def restore_into(
+    store: LocalStore,
+    share: KeyedShare,
+    reader: SnapshotReader,
+    stamp: Stamp,
+    clock: Callable[[], int] = wall_clock,
+) -> None:
     """Make ``share`` the content of ``store``, at ``stamp``.
 
     Only blocks with key groups of the share are read. Subtasks that gave the same state different ids are brought
-    together, and the index of timers is built anew. Without snapshots the store is empty.
+    together, as are those that stored it with and without a time to live, and the index of timers is built anew.
+    Without snapshots the store is empty.
     """
     merged, id_changes = registry.merge(share.snapshots)
     timer_ids = {meta.state_id for meta in merged.states() if meta.kind == registry.TIMERS}
     entries: Iterator[tuple[bytes, bytes]] = chain.from_iterable(
-        _renamed(_entries_of(share, snapshot, reader), changes)
+        _renamed(_stamped(_entries_of(share, snapshot, reader), snapshot, merged, clock), changes)
         for snapshot, changes in zip(share.snapshots, id_changes, strict=True)
     )
     if share.regrouping is not None:
@@ -122,6 +131,22 @@ def _applied(
         last = key
         if value is not None and not (hidden[-age] and key in hidden[-age]):
             yield key, value
+
+
+def _stamped(
+    entries: Iterator[tuple[bytes, bytes]],
+    snapshot: KeyedSnapshot,
+    merged: registry.StateRegistry,
+    clock: Callable[[], int],
+) -> Iterator[tuple[bytes, bytes]]:
+    """Entries with times of access where the registry says so and this snapshot has none."""
+    expiring = {meta.name for meta in merged.states() if meta.ttl}
+    bare = {meta.state_id: meta.kind for meta in snapshot.states if not meta.ttl and meta.name in expiring}
+    if not bare:
+        return entries
+    now = clock()
+    rewrites = {state_id: stamping(kind, now) for state_id, kind in bare.items()}
+    return ((key, rewrites[read_id(key)](value) if read_id(key) in rewrites else value) for key, value in entries)
 
 
 def _renamed(entries: Iterator[tuple[bytes, bytes]], changes: dict[int, int]) -> Iterator[tuple[bytes, bytes]]:

@@ -51,7 +51,7 @@ def sync_prepare(
     A delta where the request has a base for this subtask and the change marks of the store reach back to it;
     otherwise a full image.
     """
-    backend.flush()
+    backend.end_epoch()
     base_epoch = request.base_epoch_for(operator_id, subtask)
     changes = None if base_epoch is None else backend.store.changes_since(base_epoch)
     scope = backend.scope
@@ -100,9 +100,11 @@ def async_write(
 
 
 def _full_parts(backend: KeyedStateBackend) -> Iterable[EncodedPart]:
-    """All entries of the key groups, encoded now. The local area is above them all."""
+    """All entries of the key groups, but for expired ones that are to be left out, encoded now. The local area is above
+    them all.
+    """
     key_groups = backend.scope.key_groups
-    entries = backend.store.scan(group_bytes(key_groups.start), _end_of(key_groups.end))
+    entries = backend.ttl.unexpired(backend.store.scan(group_bytes(key_groups.start), _end_of(key_groups.end)))
     spool = _Spool()
     for part in encode_parts(entries, (), key_groups):
         spool.add(part)

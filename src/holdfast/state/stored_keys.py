@@ -10,16 +10,22 @@ from holdfast.state.keygroups import KeyGroupRange
 from holdfast.state.keys import KeyCodec
 from holdfast.state.layout import HEAD_LENGTH, group_bytes, id_bytes, prefix_end, read_sized
 from holdfast.state.store import LocalStore
+from holdfast.state.ttl_cells import STAMP
 
 _PAGE = 1024
 
 
-def stored_keys(store: LocalStore, key_groups: KeyGroupRange, state_id: int, codec: KeyCodec) -> Iterator[Any]:
-    """The keys that have an entry of the state in the default namespace, in the order of their stored form."""
+def stored_keys(
+    store: LocalStore, key_groups: KeyGroupRange, state_id: int, codec: KeyCodec, expired_at: bytes | None = None
+) -> Iterator[Any]:
+    """The keys that have an entry of the state in the default namespace, in the order of their stored form.
+
+    With a time to live, those entries count that were accessed after ``expired_at``.
+    """
     for group in key_groups:
         position = group_bytes(group) + id_bytes(state_id)
         end = prefix_end(position)
-        while page := _heads(store, position, end):
+        while page := _heads(store, position, end, expired_at):
             position = prefix_end(page[-1])
             for head in page:
                 key, namespace_at = read_sized(head, HEAD_LENGTH)
@@ -27,11 +33,13 @@ def stored_keys(store: LocalStore, key_groups: KeyGroupRange, state_id: int, cod
                     yield codec.decode(key)
 
 
-def _heads(store: LocalStore, start: bytes, end: bytes) -> list[bytes]:
+def _heads(store: LocalStore, start: bytes, end: bytes, expired_at: bytes | None) -> list[bytes]:
     """The next distinct heads. A list and a map have several entries under one."""
     heads: list[bytes] = []
-    for stored, _ in store.scan(start, end):
+    for stored, value in store.scan(start, end):
         if heads and stored.startswith(heads[-1]):
+            continue
+        if expired_at is not None and value[:STAMP] <= expired_at:
             continue
         if len(heads) == _PAGE:
             break

@@ -114,8 +114,11 @@ class KeyedOperatorHarness(Harness):
         return targets is not None and int(targets[0]) == self._setup.subtask
 
     def state(self, descriptor: StateDescriptor, key: Any) -> Any:
-        """The state of a key: a value or None, a list, or a dict, as the descriptor says. Later changes do not show."""
+        """The state of a key: a value or None, a list, or a dict, as the descriptor says. Later changes do not show.
+        With a time to live it is a read like one of the function's.
+        """
         backend = self._backend()
+        backend.begin_batch()
         context, codec = backend.context, backend.scope.key_codec
         before = context.key, context.identity
         try:

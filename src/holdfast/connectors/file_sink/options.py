@@ -8,8 +8,8 @@ from datetime import datetime, tzinfo
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from holdfast.connectors.durations import milliseconds_of
 from holdfast.errors import ConfigurationError
+from holdfast.types.durations import milliseconds_of
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,6 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from holdfast.connectors.durations import milliseconds_of
 from holdfast.connectors.files.csv_lines import CsvFormat
 from holdfast.connectors.files.format import FileFormat
 from holdfast.connectors.files.json_lines import JsonFormat
@@ -16,6 +15,7 @@ from holdfast.connectors.files.text import TextLineFormat
 from holdfast.connectors.files.tree import FileTree
 from holdfast.errors import ProgramError
 from holdfast.runtime.source import ReaderContext, Source
+from holdfast.types.durations import milliseconds_of
 from holdfast.types.information import TypeInformation
 from holdfast.types.resolve import resolve
 
