@@ -17,6 +17,7 @@ from collections.abc import Callable
 from multiprocessing.connection import Connection
 from pathlib import Path
 
+from holdfast.common.time import Time
 from holdfast.state.backends import load_backend
 from holdfast.state.descriptors import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from holdfast.state.keyed_backend import KeyedScope, KeyedStateBackend
@@ -24,6 +25,7 @@ from holdfast.state.keygroups import KeyGroupRange
 from holdfast.state.keys import KeyCodec
 from holdfast.state.store import LocalStore, Stamp
 from holdfast.state.timers import TimeDomain
+from holdfast.state.ttl_config import StateTtlConfig
 from holdfast.types.typeinfo import Types
 
 KEYS = 100_000
@@ -42,8 +44,16 @@ def timed(name: str, times: int, action: Callable[[], object]) -> None:
     report(name, time.process_time() - started, times)
 
 
-def hits(backend: KeyedStateBackend) -> None:
-    state = backend.state(ValueStateDescriptor("pair", PAIR))
+def pair_state(ttl: bool) -> ValueStateDescriptor:
+    descriptor = ValueStateDescriptor("expiring pair" if ttl else "pair", PAIR)
+    if ttl:
+        descriptor.enable_time_to_live(StateTtlConfig.new_builder(Time.hours(1)).build())
+    return descriptor
+
+
+def hits(backend: KeyedStateBackend, ttl: bool = False) -> None:
+    print(" the same key again" + (", with a time to live" if ttl else ""))
+    state = backend.state(pair_state(ttl))
     context, keys = backend.context, list(range(KEYS))
 
     def loop(body: Callable[[], object] | None) -> float:
@@ -81,12 +91,12 @@ def hits(backend: KeyedStateBackend) -> None:
     report("update() on a hit", min(updates() for _ in range(5)) - empty, KEYS)
 
 
-def epoch(store: LocalStore, name: str, base: Stamp) -> Stamp:
+def epoch(store: LocalStore, name: str, base: Stamp, ttl: bool = False) -> Stamp:
     """Every key is read and updated once, by a worker without a cache."""
-    print(" epoch over all keys")
+    print(" epoch over all keys" + (", with a time to live" if ttl else ""))
     store.begin(base)
     backend = KeyedStateBackend(store, SCOPE, name, None)
-    state = backend.state(ValueStateDescriptor("pair", PAIR))
+    state = backend.state(pair_state(ttl))
     context, keys = backend.context, list(range(KEYS))
     whole = time.process_time()
     started = time.process_time()
@@ -97,6 +107,8 @@ def epoch(store: LocalStore, name: str, base: Stamp) -> Stamp:
         state.update((pair[0] + 1, pair[1] + key))
     report("value() + update()", time.process_time() - started, KEYS)
     timed("flush", KEYS, backend.flush)
+    if ttl:
+        timed("walk over expired state", KEYS, backend.end_epoch)
     stamp = Stamp(base.epoch + 1, "bench")
     timed("commit", KEYS, lambda: backend.commit(stamp))
     report("whole epoch", time.process_time() - whole, KEYS)
@@ -174,8 +186,12 @@ def main(names: list[str]) -> None:
             stamp = epoch(store, name, stamp)
             stamp = epoch(store, name, stamp)
             stamp = other_states(store, name, stamp)
+            for _ in range(2):
+                stamp = epoch(store, name, stamp, ttl=True)
             store.begin(stamp)
-            hits(KeyedStateBackend(store, SCOPE, name, None))
+            backend = KeyedStateBackend(store, SCOPE, name, None)
+            hits(backend)
+            hits(backend, ttl=True)
             store.close()
             moves(name, directory, stamp)
         finally:

@@ -107,6 +107,7 @@ PUBLIC: dict[str, list[str]] = {
         "ReducingStateDescriptor",
         "State",
         "StateDescriptor",
+        "StateTtlConfig",
         "ValueState",
         "ValueStateDescriptor",
     ],

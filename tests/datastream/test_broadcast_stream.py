@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.common import Configuration, Types
+from holdfast.common import Configuration, Time, Types
 from holdfast.datastream import (
     BroadcastProcessFunction,
     BroadcastStream,
@@ -16,7 +16,7 @@ from holdfast.datastream import (
     ProcessFunction,
     StreamExecutionEnvironment,
 )
-from holdfast.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
+from holdfast.datastream.state import ListStateDescriptor, MapStateDescriptor, StateTtlConfig, ValueStateDescriptor
 from holdfast.errors import ProgramError, StateDescriptorError
 from holdfast.runtime.partitioners import Broadcast
 
@@ -75,7 +75,7 @@ def test_names_differ(streams: tuple[DataStream, DataStream]) -> None:
 
 def test_broadcast_state_does_not_expire(streams: tuple[DataStream, DataStream]) -> None:
     expiring = MapStateDescriptor("expiring", Types.STRING(), Types.LONG())
-    expiring.enable_time_to_live(object())
+    expiring.enable_time_to_live(StateTtlConfig.new_builder(Time.hours(1)).build())
     with pytest.raises(ProgramError, match=r"'expiring'.*time to live, which broadcast state cannot have"):
         streams[1].broadcast(expiring)
 

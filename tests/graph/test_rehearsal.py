@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 import holdfast
 from holdfast.checkpoint.restore_rules import match_operators
 from holdfast.checkpoint.storage import open_snapshot
-from holdfast.common import Types
-from holdfast.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
+from holdfast.common import Time, Types
+from holdfast.datastream.state import ListStateDescriptor, MapStateDescriptor, StateTtlConfig, ValueStateDescriptor
 from holdfast.errors import HoldfastError
 from holdfast.graph.job_graph import build_job_graph, operator_id_of_uid
 from holdfast.graph.restore_plan import RestorePlan
@@ -97,7 +97,7 @@ def fates_of(
 
 
 def types_of(record: OperatorRecord, reader: SnapshotReader) -> dict[str, Any]:
-    keyed = {m.name: m.serializers for s in record.subtasks if s.keyed is not None for m in s.keyed.states}
+    keyed = {m.name: (m.serializers, m.ttl) for s in record.subtasks if s.keyed is not None for m in s.keyed.states}
     return keyed | {state.name: state.serializers for state in written_lists(record, reader)}
 
 
@@ -145,8 +145,11 @@ def check_agreement(version: Version, path: str, **settings: Any) -> RestorePlan
     return plan
 
 
-def with_total(type_info: Any) -> tuple[Any, ...]:
-    return ValueStateDescriptor("total", type_info), *default_keyed()[1:]
+def with_total(type_info: Any, ttl: bool = False) -> tuple[Any, ...]:
+    total = ValueStateDescriptor("total", type_info)
+    if ttl:
+        total.enable_time_to_live(StateTtlConfig.new_builder(Time.hours(1)).build())
+    return total, *default_keyed()[1:]
 
 
 TIMERS = {(COUNTER, "_timers/event_time/user"): Fate.KEPT, (COUNTER, "_timers/processing_time/user"): Fate.KEPT}
@@ -178,6 +181,11 @@ def test_what_keeps_all_state(stored: str, version: Version) -> None:
     ("version", "changed"),
     [
         (replace(FIRST, keyed=with_total(Types.LONG())), {(COUNTER, "total"): Fate.MIGRATED}),
+        (replace(FIRST, keyed=with_total(Types.INT(), ttl=True)), {(COUNTER, "total"): Fate.MIGRATED}),
+        (
+            replace(FIRST, keyed=with_total(Types.LONG(), ttl=True), counter_parallelism=3),
+            {(COUNTER, "total"): Fate.MIGRATED},
+        ),
         (
             replace(FIRST, keyed=(*default_keyed(), ListStateDescriptor("later", Types.INT()))),
             {(COUNTER, "later"): Fate.NEW},
@@ -202,7 +210,7 @@ def test_what_keeps_all_state(stored: str, version: Version) -> None:
             },
         ),
     ],
-    ids=["a wider type", "a state more", "operator state", "an operator more"],
+    ids=["a wider type", "a time to live", "both, on 3 subtasks", "a state more", "operator state", "an operator more"],
 )
 def test_what_changes_some_state(stored: str, version: Version, changed: dict[Any, Fate]) -> None:
     assert fates(check_agreement(version, stored)) == KEPT | changed
@@ -334,8 +342,9 @@ _totals = st.sampled_from([Types.INT(), Types.LONG(), Types.SHORT()])
 _versions = st.builds(
     Version,
     keyed=st.builds(
-        lambda total, rest: (ValueStateDescriptor("total", total), *rest),
+        lambda total, ttl, rest: (with_total(total, ttl)[0], *rest),
         _totals,
+        st.booleans(),
         st.lists(
             st.sampled_from([*default_keyed()[1:], ListStateDescriptor("later", Types.INT())]), max_size=3, unique=True
         ),

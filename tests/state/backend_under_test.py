@@ -9,6 +9,7 @@ from holdfast.state.keyed_backend import KeyedScope, KeyedStateBackend
 from holdfast.state.keygroups import KeyGroupRange
 from holdfast.state.keys import KeyCodec
 from holdfast.state.store import LocalStore, Stamp
+from holdfast.testing import ManualClock
 from holdfast.types.resolve import resolve
 from tests.state.stores import forget_process_caches, make_backend
 
@@ -23,11 +24,20 @@ def scope_of(key_type: Any = "bigint", key_groups: KeyGroupRange | None = None) 
 class Subtask:
     """A store and the backend on top of it. ``at`` sets the current key; ``next_epoch`` commits and goes on.
 
-    ``cached=False`` goes on as another process would: with a new backend and no caches.
+    ``cached=False`` goes on as another process would: with a new backend and no caches. ``clock`` stands still until
+    ``advance``.
     """
 
-    def __init__(self, name: str, directory: Path, scope: KeyedScope | None = None, cache_limit: int | None = None):
+    def __init__(
+        self,
+        name: str,
+        directory: Path,
+        scope: KeyedScope | None = None,
+        cache_limit: int | None = None,
+        clock: ManualClock | None = None,
+    ):
         self.name = name
+        self.clock = clock or ManualClock(1_000_000)
         self.directory = directory
         self.scope = scope or scope_of()
         self.cache_limit = cache_limit
@@ -40,11 +50,16 @@ class Subtask:
         self.backend = self._make()
 
     def _make(self) -> KeyedStateBackend:
-        return KeyedStateBackend(self.store, self.scope, self.name, self.cache_limit)
+        return KeyedStateBackend(self.store, self.scope, self.name, self.cache_limit, self.clock)
 
     def at(self, key: Any) -> None:
         self.backend.context.key = key
         self.backend.context.identity = self.scope.key_codec.identity(key)
+
+    def advance(self, milliseconds: int) -> None:
+        """Time goes on, and the next batch begins."""
+        self.clock.advance(milliseconds)
+        self.backend.begin_batch(1)
 
     def commit(self) -> Stamp:
         self.stamp = Stamp(self.stamp.epoch + 1, f"nonce-{self.stamp.epoch + 1}")

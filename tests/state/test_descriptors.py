@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from holdfast.common import Time
 from holdfast.errors import ProgramError
 from holdfast.state.descriptors import (
     AggregatingStateDescriptor,
@@ -14,6 +15,7 @@ from holdfast.state.descriptors import (
     StateDescriptor,
     ValueStateDescriptor,
 )
+from holdfast.state.ttl_config import StateTtlConfig
 from holdfast.types.typeinfo import Types
 
 
@@ -92,12 +94,20 @@ def test_dataclasses_are_types() -> None:
 
 
 def test_time_to_live_is_kept_as_given_and_is_not_part_of_the_type() -> None:
-    config = object()
+    config = StateTtlConfig.new_builder(Time.hours(1)).build()
     descriptor = ValueStateDescriptor("s", int)
     assert descriptor.ttl_config is None
     descriptor.enable_time_to_live(config)
     assert descriptor.ttl_config is config
     assert descriptor == ValueStateDescriptor("s", int)
+    never = StateTtlConfig.new_builder(Time.hours(1)).set_update_type(StateTtlConfig.UpdateType.Disabled).build()
+    descriptor.enable_time_to_live(never)
+    assert descriptor.ttl_config is None
+
+
+def test_a_time_to_live_is_a_config() -> None:
+    with pytest.raises(ProgramError, match=r"value state 's' of LONG was given 3600; expected a StateTtlConfig"):
+        ValueStateDescriptor("s", int).enable_time_to_live(3600)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("function", [Sum(), lambda left, right: left + right])

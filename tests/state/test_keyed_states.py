@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from holdfast.errors import (
-    ProgramError,
     StateAccessError,
     StateDescriptorError,
     StateError,
@@ -494,13 +493,6 @@ def test_one_name_is_one_state(task: Subtask) -> None:
         task.backend.state(ValueStateDescriptor("v", "string"))
     with pytest.raises(StateDescriptorError, match=r"value state of .* list state"):
         task.backend.state(ListStateDescriptor("v", "bigint"))
-
-
-def test_time_to_live_is_refused(task: Subtask) -> None:
-    descriptor = ValueStateDescriptor("v", "bigint")
-    descriptor.enable_time_to_live(object())
-    with pytest.raises(ProgramError, match="time to live, which is not available"):
-        task.backend.state(descriptor)
 
 
 def test_state_that_nobody_asks_for_stays(task: Subtask) -> None:

@@ -32,6 +32,8 @@ _KINDS = {
     DistributionMode.BROADCAST: "broadcast map",
 }
 _NOT_DECLARED = "not declared by the function: it stays as it is, in the state and in checkpoints"
+_TTL_ON = "gets a time to live: all of it counts as accessed at the restore"
+_TTL_OFF = "loses its time to live: what had expired and was not yet removed stays"
 #: The worst that happens to a state on any subtask happens to the job.
 _SEVERITY = (Fate.REFUSED, Fate.MIGRATED, Fate.KEPT, Fate.NEW)
 
@@ -128,7 +130,8 @@ def _keyed_outcome(
         rewrite = rewrite_for(spec.name, stored, wanted, values, now=0)
     except HoldfastError as error:
         return StateOutcome(wanted.name, stored.kind, Fate.REFUSED, str(error))
-    return StateOutcome(wanted.name, wanted.kind, Fate.KEPT if rewrite is None else Fate.MIGRATED)
+    detail = "" if stored.ttl == wanted.ttl else _TTL_ON if wanted.ttl else _TTL_OFF
+    return StateOutcome(wanted.name, wanted.kind, Fate.KEPT if rewrite is None else Fate.MIGRATED, detail)
 
 
 def _list_outcomes(spec: OperatorSpec, shares: _Shares, declared: Declarations) -> Iterable[StateOutcome]:

@@ -63,8 +63,10 @@ class ExpiringCells(Cells):
         return self._values.open(cell[0])
 
     def pack(self, cells: Sequence[TimedCell]) -> list[bytes]:
+        # Few batches wrote them all, so there are few times.
+        stamps = {touched: time_bytes(touched) for touched in {touched for _, touched in cells}}
         packed = iter(self._values.pack([value for value, _ in cells if value is not None]))
-        return [time_bytes(touched) + (b"" if value is None else next(packed)) for value, touched in cells]
+        return [stamps[touched] + (b"" if value is None else next(packed)) for value, touched in cells]
 
     def pack_chunk(self, cells: Sequence[TimedCell]) -> bytes:
         return time_bytes(max(touched for _, touched in cells)) + super().pack_chunk(cells)

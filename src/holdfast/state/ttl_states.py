@@ -72,7 +72,12 @@ class _ExpiringValue(ExpiringState, SingleValue):
 
     def _put(self, value: Any) -> None:
         self._at_access()
-        super()._put(value)
+        cell = self._cells.admit(value)
+        identity = self._context.identity
+        if identity not in self._live:
+            self._admit_key(identity)
+        self._live[identity] = cell
+        self._dirty[identity] = self._context.key
 
 
 class ExpiringValueState(_ExpiringValue, KeyedValueState):
