@@ -256,6 +256,17 @@ def test_what_is_refused_and_why(stored: str, version: Version, refused: str, me
     assert message in str(plan)
 
 
+def test_a_time_to_live_that_comes_or_goes(stored: str, tmp_path: Path) -> None:
+    expiring = replace(FIRST, keyed=with_total(Types.INT(), ttl=True))
+    comes = check_agreement(expiring, stored).operator(COUNTER).state("total")
+    assert comes.detail == "gets a time to live: all of it counts as accessed at the restore"
+    path = take_checkpoint(expiring, tmp_path)
+    goes = check_agreement(FIRST, path).operator(COUNTER).state("total")
+    assert goes.fate is Fate.MIGRATED
+    assert goes.detail == "loses its time to live: what had expired and was not yet removed stays"
+    assert check_agreement(expiring, path).operator(COUNTER).state("total").fate is Fate.KEPT
+
+
 def test_one_refusal_does_not_hide_another(stored: str) -> None:
     keyed = (ValueStateDescriptor("total", Types.STRING()), ListStateDescriptor("seen", Types.STRING()))
     lists = [("get_list_state", ListStateDescriptor(name, Types.STRING())) for name in ("mine", "ours")]

@@ -18,6 +18,8 @@ from holdfast.state.ttl_config import StateTtlConfig
 #: A walk begins no sooner than this part of the time to live after the one before: what is there by then has expired
 #: for a short time, compared to how long it lived.
 _PAUSE = 4
+#: A look into a key group, which may be empty, counts as checking so many entries.
+_A_LOOK = 4
 
 
 class Sweep:
@@ -40,9 +42,8 @@ class Sweep:
         while entries > 0 and position:
             page = list(islice(store.scan(position, prefix_end(position[: len(self._id) * 2])), entries))
             expired += [key for key, value in page if value[:STAMP] <= expired_at]
-            # An empty key group is a look into the store, too.
             position = page[-1][0] + b"\0" if len(page) == entries else self._next_group(position)
-            entries -= len(page) + 1
+            entries -= len(page) + _A_LOOK
         if expired:
             store.write([(key, None) for key in expired])
         store.write([(SWEEPS + self._id, time_bytes(began) + position)])

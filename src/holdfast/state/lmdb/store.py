@@ -33,8 +33,9 @@ from holdfast.state.store import ChangedKeys, LocalStore, Stamp
 _STAMP = b"stamp"
 #: Values that are remembered; more of them are forgotten all at once.
 _REMEMBERED = 200_000
-#: Rows that a scan reads at a time; between two reads the store may be written behind them.
-_SCAN_ROWS = 512
+#: Rows that a scan reads at a time; between two reads the store may be written behind them. Most scans are short, over
+#: one list or map, so the first read is.
+_FIRST_ROWS, _SCAN_ROWS = 16, 512
 
 
 class LmdbStore(LocalStore):
@@ -180,9 +181,11 @@ class LmdbStore(LocalStore):
 
     def scan(self, start: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:
         seek: bytes | None = start[:GROUP]
+        count = _FIRST_ROWS
         while seek is not None:
-            rows = self._rows(seek)
-            seek = rows[-1][0] + b"\0" if len(rows) >= _SCAN_ROWS else None
+            rows = self._rows(seek, count)
+            seek = rows[-1][0] + b"\0" if len(rows) >= count else None
+            count = min(4 * count, _SCAN_ROWS)
             for entry in long_keys.in_key_order(rows):
                 if entry[0] >= end:
                     return
@@ -314,14 +317,14 @@ class LmdbStore(LocalStore):
         for key in deletes:
             self._writing.delete(key)
 
-    def _rows(self, seek: bytes) -> list[Entry]:
-        """Stored rows from ``seek`` on, some hundred, never half a group of long keys."""
+    def _rows(self, seek: bytes, count: int) -> list[Entry]:
+        """Stored rows from ``seek`` on, about ``count``, never half a group of long keys."""
         cursor = self._writing.cursor()
         if not cursor.set_range(seek):
             return []
         following = cursor.iternext()
-        rows: list[Entry] = list(islice(following, _SCAN_ROWS))
-        if len(rows) == _SCAN_ROWS and len(rows[-1][0]) >= GROUP:
+        rows: list[Entry] = list(islice(following, count))
+        if len(rows) == count and len(rows[-1][0]) >= GROUP:
             group = rows[-1][0][:GROUP]
             for row in following:
                 if row[0][:GROUP] != group:
