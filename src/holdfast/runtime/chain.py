@@ -157,6 +157,7 @@ class Chain:
         The partitions of a DataFrame are one channel, which the driver ends: there may be none of them, and after a
         restore it is not read again.
         """
+        self.head.begin_batch(0)
         for edge_id in self.spec.inputs:
             if self._edges[edge_id].of_data_frame and self._edges[edge_id].source_operator in data_frames_read:
                 self._take_status(edge_id, 0, ChannelStatus(MAX_WATERMARK, False, True))
@@ -164,7 +165,6 @@ class Chain:
             self._finish()
 
     def _finish(self) -> None:
-        self.head.begin_batch(0)
         # The head passes it on to all others, unless it had come to its end before them.
         for operator in self.operators:
             operator.process_watermark(MAX_WATERMARK)

@@ -11,7 +11,6 @@ from holdfast.checkpoint.reasons import CheckpointFailureReason
 from holdfast.checkpoint.shared_files import FileOrigin
 from holdfast.errors import StorageError
 from holdfast.failpoints import failpoint
-from holdfast.runtime.environment import wall_clock
 from holdfast.runtime.epoch import Acknowledgement
 from holdfast.runtime.upload import UploadResult
 from holdfast.spark.checkpoints import JobCheckpoints
@@ -19,6 +18,7 @@ from holdfast.spark.control import JobControl
 from holdfast.spark.late_snapshots import LateSnapshots
 from holdfast.spark.transactions import SinkTransactions
 from holdfast.state.handles import CheckpointRequest, SubtaskSnapshot
+from holdfast.types.clock import wall_clock
 
 logger = logging.getLogger(__name__)
 
