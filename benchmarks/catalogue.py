@@ -54,7 +54,10 @@ def _transform_with_state(name: str, title: str, variant: str, small_epochs: boo
 
 
 def _holdfast(name: str, title: str, variant: str, small_epochs: bool = False) -> Benchmark:
-    return Benchmark(name, title, "holdfast_average", variant, emits_averages=True, small_epochs=small_epochs)
+    needs = ("rocksdict",) if variant.startswith("rocksdb") else ()
+    return Benchmark(
+        name, title, "holdfast_average", variant, emits_averages=True, small_epochs=small_epochs, needs=needs
+    )
 
 
 CATALOGUE = (
@@ -66,8 +69,10 @@ CATALOGUE = (
     _transform_with_state("tws-pandas", "PySpark transformWithStateInPandas", "pandas"),
     _holdfast("holdfast-heap", "Holdfast, heap, checkpoint every epoch", "heap"),
     _holdfast("holdfast-lmdb", "Holdfast, LMDB, checkpoint every epoch", "lmdb"),
+    _holdfast("holdfast-rocksdb", "Holdfast, RocksDB, checkpoint every epoch", "rocksdb"),
     _holdfast("holdfast-heap-unchecked", "Holdfast, heap, no checkpoints", "heap-unchecked"),
     _holdfast("holdfast-lmdb-unchecked", "Holdfast, LMDB, no checkpoints", "lmdb-unchecked"),
+    _holdfast("holdfast-rocksdb-unchecked", "Holdfast, RocksDB, no checkpoints", "rocksdb-unchecked"),
     _transform_with_state("tws-row-small", "PySpark transformWithState, small epochs", "row", small_epochs=True),
     _holdfast("holdfast-lmdb-small", "Holdfast, LMDB, checkpoints, small epochs", "lmdb", small_epochs=True),
 )
