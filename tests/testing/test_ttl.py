@@ -71,7 +71,7 @@ class Seen(MapFunction):
 NOTHING = (None, [], {})
 
 
-@pytest.fixture(params=["heap", "lmdb"])
+@pytest.fixture(params=["heap", "lmdb", "rocksdb"])
 def backend(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
@@ -132,7 +132,7 @@ def run_and_snapshot(function: Any, backend: str, clock: ManualClock, rows: list
         return harness.push_all(rows[1:]).snapshot()
 
 
-@pytest.mark.parametrize("new_backend", ["heap", "lmdb"])
+@pytest.mark.parametrize("new_backend", ["heap", "rocksdb"])
 def test_restores_keep_the_times_of_access(backend: str, new_backend: str) -> None:
     clock = ManualClock()
     rows = [(f"key {number}", number) for number in range(10)]
