@@ -211,6 +211,20 @@ def test_full_images(task: Subtask, files: MemoryFiles, tmp_path: Path, kind: st
     again.close()
 
 
+def test_full_images_keep_every_entry_of_other_states(task: Subtask, files: MemoryFiles, tmp_path: Path) -> None:
+    """A map entry without a value is stored as no bytes at all."""
+    fill(task, "value", range(3), builder().cleanup_full_snapshot().build())
+    fill(task, "list", range(3), builder().disable_cleanup_in_background().build())
+    task.at(1)
+    task.backend.state(descriptor("map"), WINDOW).put_all({"none": None, "one": 1})
+    task.advance(TTL)
+    again = restored(task, tmp_path / "target", [snapshot(task, files)], files)
+    again.at(1)
+    assert dict(again.backend.state(descriptor("map"), WINDOW).items()) == {"none": None, "one": 1}
+    assert stored(again) == 2 + 3
+    again.close()
+
+
 def test_what_was_left_out_of_an_image_comes_with_the_delta_that_renews_it(
     task: Subtask, files: MemoryFiles, tmp_path: Path
 ) -> None:

@@ -70,8 +70,11 @@ class TtlCleanup:
         }
         if not deadlines:
             return entries
-        never = b""
-        return (entry for entry in entries if entry[1][:STAMP] > deadlines.get(read_id(entry[0]), never))
+        return (
+            (key, value)
+            for key, value in entries
+            if read_id(key) not in deadlines or value[:STAMP] > deadlines[read_id(key)]
+        )
 
     def _forget(self, state: ExpiringState, removed: list[bytes], keys: KeyTable) -> None:
         """Removed entries go from the caches too: nobody may ask for their keys again."""
