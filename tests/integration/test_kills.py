@@ -45,7 +45,7 @@ def program(directory: Path, log: str, faults: FaultPlan | None, jobs: int = 1, 
     return DriverProgram(PROGRAM, [str(directory), json.dumps(given)], directory / log, environment)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(3))
 def test_workers_killed_at_named_points(seed: int, tmp_path: Path) -> None:
     """Six jobs in one application, two kills in each on average, the points and moments drawn from the seed."""
     chosen = random.Random(seed)
