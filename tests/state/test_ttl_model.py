@@ -255,6 +255,10 @@ class TtlMachine(RuleBasedStateMachine):
         for kind in switched:
             config = None if before[kind].ttl_config is not None else self.configs[kind]
             self.descriptors[kind] = descriptor(kind, config)
+        for kind in KINDS:
+            # As open() does. A state that is asked for later is rewritten later.
+            self.state(kind, 0, None)
+        for kind in switched:
             self.switch(kind)
         self.next_epoch(cached=True)
 
