@@ -96,6 +96,27 @@ def test_state_of_the_attempt_before_the_last_is_found(tmp_path: Path, loads: li
     assert not loads
 
 
+def test_a_copy_that_was_not_finished_is_made_again(
+    tmp_path: Path, loads: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = plan(tmp_path)
+    restored, covered = until_five_epochs_later(job)
+    loads.clear()
+    copy = LmdbBackend.copy
+
+    def killed_in_the_middle(self: LmdbBackend, source: Path, target: Path) -> bool:
+        copy(self, source, target)
+        (target / "data.mdb").write_bytes(b"half")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(LmdbBackend, "copy", killed_in_the_middle)
+    with pytest.raises(KeyboardInterrupt):
+        next_attempt(job, restored).run_epoch()
+    monkeypatch.setattr(LmdbBackend, "copy", copy)
+    assert sorted(rest_of(next_attempt(job, restored))) == sorted(expected_counts(ROWS)[covered:])
+    assert not loads
+
+
 @pytest.mark.parametrize(
     "case", ["gone", "another execution", "damaged", "switched off", "other parallelism", "no copies", "heap"]
 )

@@ -11,13 +11,14 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from holdfast.checkpoint.job_directory import JobDirectory
 from holdfast.errors import StorageError
 from holdfast.runtime import upload as upload_module
 from holdfast.runtime.prepared import PreparedSubtask
 from holdfast.runtime.upload import Upload, UploadResult, beat_of
 from holdfast.state.handles import CheckpointRequest, FileHandle
 from holdfast.state.keygroups import KeyGroupRange
-from holdfast.state.snapshot_files import FileSnapshotWriter, MemorySnapshotWriter
+from holdfast.state.snapshot_files import FileNotes, FileSnapshotWriter, MemorySnapshotWriter
 
 REQUEST = CheckpointRequest(7, "CHECKPOINT", 0, 1, 3)
 
@@ -43,7 +44,7 @@ class GatedWriter(FileSnapshotWriter):
 
 @pytest.fixture
 def writer(tmp_path: Path) -> GatedWriter:
-    return GatedWriter(str(tmp_path), 7, 1, 0)
+    return GatedWriter(str(tmp_path / "job"), 7, 1, 0)
 
 
 @pytest.fixture(autouse=True)
@@ -86,16 +87,62 @@ def test_a_slow_one_goes_on_alone_and_leaves_its_result(writer: GatedWriter) -> 
     assert [one.bytes_written for one in result.snapshots] == [8]
 
 
-def test_one_whose_checkpoint_was_given_up_stops(writer: GatedWriter, tmp_path: Path) -> None:
+def give_up(writer: GatedWriter) -> None:
+    writer.notes().give_up()
+
+
+def begin_another_attempt(writer: GatedWriter) -> None:
+    JobDirectory(str(Path(writer.directory).parent), Path(writer.directory).name).next_attempt()
+
+
+@pytest.mark.parametrize("end", [give_up, begin_another_attempt])
+def test_one_that_nobody_waits_for_stops_and_leaves_nothing(
+    end: Callable[[GatedWriter], None], writer: GatedWriter, tmp_path: Path
+) -> None:
+    begin_another_attempt(writer)  # its own
     upload = begun(writer, prepared(0), prepared(1))
     assert upload.wait(0.01) is None
-    writer.notes().give_up()
+    eventually(lambda: writer.notes().find(beat_of(upload.name)))
+    assert not upload._cancelled
+    end(writer)
     eventually(lambda: upload._cancelled)
     writer.gate.set()
     upload._thread.join(30)
-    written = [path.name for path in tmp_path.rglob("1-op-*")]
-    assert written == ["1-op-0-n-operator"], "the file that was being written, and nothing after it"
-    assert writer.notes().find(upload.name) is None
+    assert upload._writer.paths == ["chk-7/1-op-0-n-operator"], "the file that was being written, and nothing after it"
+    assert not list(tmp_path.rglob("1-op-*"))
+    assert writer.notes().find(upload.name) is None and writer.notes().find(beat_of(upload.name)) is None
+
+
+def test_one_that_is_cancelled_when_everything_is_stored_deletes_it(writer: GatedWriter, tmp_path: Path) -> None:
+    writer.gate.set()
+    upload = begun(writer)
+    assert upload.wait(30) is not None and list(tmp_path.rglob("1-op-*"))
+    upload.cancel()
+    assert not list(tmp_path.rglob("1-op-*"))
+
+
+def test_what_the_coordinator_may_have_been_told_of_is_not_deleted(
+    writer: GatedWriter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The note arrives, but its writer does not hear of that; then another attempt begins."""
+    notes = type(writer.notes())
+    leave = notes.leave
+
+    def deaf(self: FileNotes, name: str, data: bytes) -> None:
+        leave(self, name, data)
+        if name == upload.name:
+            begin_another_attempt(writer)
+            raise StorageError("no answer")
+
+    monkeypatch.setattr(notes, "leave", deaf)
+    begin_another_attempt(writer)
+    upload = begun(writer)
+    assert upload.wait(0.0) is None
+    writer.gate.set()
+    eventually(lambda: writer.notes().given_up())
+    eventually(lambda: not [one for one in threading.enumerate() if one.name == f"beat-{upload.name}"])
+    assert writer.notes().find(upload.name) is not None
+    assert len(list(tmp_path.rglob("1-op-*"))) == 2
 
 
 def test_why_it_failed_is_the_result(writer: GatedWriter, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,9 +9,9 @@ import msgspec
 from holdfast.checkpoint.driver_record import DriverRecord
 from holdfast.checkpoint.job_lock import JobLock
 from holdfast.errors import ConfigurationError, JobEndedError
+from holdfast.state.snapshot_files import ATTEMPTS_FOLDER
 from holdfast.storage.filesystem import Storage
 
-_ATTEMPTS = "attempts"
 _ATTEMPTS_KEPT = 16
 _ENDED = "ended"
 
@@ -46,13 +46,13 @@ class JobDirectory:
 
     def next_attempt(self) -> int:
         """A number greater than that of every attempt before, of this driver or of another; durable on return."""
-        numbers = sorted(int(entry.name) for entry in self._storage.list(_ATTEMPTS) if entry.name.isdecimal())
+        numbers = sorted(int(entry.name) for entry in self._storage.list(ATTEMPTS_FOLDER) if entry.name.isdecimal())
         number = numbers[-1] + 1 if numbers else 1
         content = DriverRecord.of_this_process().encode()
-        while not self._storage.create_exclusive(f"{_ATTEMPTS}/{number}", content):
+        while not self._storage.create_exclusive(f"{ATTEMPTS_FOLDER}/{number}", content):
             number += 1
         for old in numbers[:-_ATTEMPTS_KEPT]:
-            self._storage.delete(f"{_ATTEMPTS}/{old}")
+            self._storage.delete(f"{ATTEMPTS_FOLDER}/{old}")
         return number
 
     def record_end(self, status: str) -> None:

@@ -33,8 +33,12 @@ def continue_store(plan: JobPlan, attempt: int, directory: Path, stamp: Stamp) -
     if directory.exists():
         # An execution before this one has been here, and was not accepted.
         return _at(plan, directory, stamp)
+    # Under another name until it is whole: a process may be killed while it copies.
+    copy = directory.with_name(f"{directory.name}.copy")
     for older in older_attempts(plan, attempt):
-        if plan.backend.copy(older / directory.name, directory):
+        shutil.rmtree(copy, ignore_errors=True)
+        if plan.backend.copy(older / directory.name, copy):
+            copy.rename(directory)
             store = _at(plan, directory, stamp)
             if store is not None:
                 return store

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 
 import msgspec
 
 from holdfast.errors import CheckpointError, StorageError
 from holdfast.runtime.prepared import PreparedSubtask
-from holdfast.state.handles import SubtaskSnapshot
+from holdfast.state.handles import FileHandle, SubtaskSnapshot
 from holdfast.state.snapshot_io import CheckpointNotes, SnapshotWriter
 
 #: What keeps a snapshot from being stored: the checkpoint is aborted, and the job goes on.
@@ -39,17 +40,34 @@ class _Cancelled(Exception):
     """The checkpoint was given up."""
 
 
+class _Noting(SnapshotWriter):
+    """Remembers the files that were written through it."""
+
+    def __init__(self, writer: SnapshotWriter) -> None:
+        self._writer = writer
+        self.paths: list[str] = []
+
+    def write(self, name: str, data: bytes, shared: bool = False) -> FileHandle:
+        handle = self._writer.write(name, data, shared)
+        if handle.inline is None:
+            self.paths.append(handle.path)
+        return handle
+
+    def notes(self) -> CheckpointNotes | None:
+        return self._writer.notes()
+
+
 class Upload:
     """Stores the snapshots of one execution of a task. ``name`` is that execution's own."""
 
     def __init__(self, name: str, parts: Sequence[PreparedSubtask], writer: SnapshotWriter) -> None:
         self.name = name
         self._parts = parts
-        self._writer = writer
+        self._writer = _Noting(writer)
         self._result: UploadResult | None = None
         self._changed = threading.Condition()
-        self._alone = False
         self._cancelled = False
+        self._told = False
         self._thread = threading.Thread(target=self._run, name=f"upload-{name}", daemon=True)
 
     def start(self) -> None:
@@ -62,24 +80,37 @@ class Upload:
             self._changed.wait_for(lambda: self._result is not None, None if notes is None else seconds)
             if self._result is not None or notes is None:
                 return self._result
-            self._alone = True
         threading.Thread(target=self._stay_alive, args=(notes,), name=f"beat-{self.name}", daemon=True).start()
         return None
 
     def cancel(self) -> None:
-        """Nobody wants the result any more."""
-        self._cancelled = True
+        """Nobody wants the result: nothing more is stored, and what was stored is deleted."""
+        with self._changed:
+            self._cancelled = True
+            running = self._result is None
+            self._changed.notify_all()
+        if not running:
+            self._discard()
 
     def _run(self) -> None:
         try:
             result = UploadResult(tuple(part.write(self._writer, self._check) for part in self._parts))
-        except _Cancelled:
-            return
         except Exception as error:  # nobody else hears of it in this thread
             result = UploadResult.failed(error)
         with self._changed:
-            self._result = result
+            cancelled = self._cancelled
+            self._result = None if cancelled else result
             self._changed.notify_all()
+        if cancelled:
+            self._discard()
+
+    def _discard(self) -> None:
+        """Best effort: what cannot be deleted now is swept when the next attempt begins."""
+        notes = self._writer.notes()
+        if notes is not None:
+            with suppress(StorageError, OSError):
+                notes.discard(self._writer.paths)
+                notes.remove(beat_of(self.name))
 
     def _check(self) -> None:
         if self._cancelled:
@@ -88,15 +119,18 @@ class Upload:
     def _stay_alive(self, notes: CheckpointNotes) -> None:
         """Say so until the result is there, and leave it. A storage that fails for a moment is tried again."""
         beats = 0
-        while True:
+        while not self._cancelled:
             with self._changed:
-                self._changed.wait_for(lambda: self._result is not None, BEAT_SECONDS)
+                self._changed.wait_for(lambda: self._result is not None or self._cancelled, BEAT_SECONDS)
                 result = self._result
             try:
                 if notes.given_up():
-                    self._cancelled = True
+                    if not self._told:
+                        self.cancel()
                     return
                 if result is not None:
+                    # From now on the coordinator may have it, also when this call fails: nothing is deleted any more.
+                    self._told = True
                     notes.leave(self.name, msgspec.msgpack.encode(result))
                     return
                 beats += 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -15,6 +16,8 @@ from holdfast.storage.filesystem import Storage, is_missing
 DEFAULT_INLINE_THRESHOLD = 20 * 1024
 DEFAULT_MEMORY_LIMIT = 5 * 1024 * 1024
 SHARED_FOLDER = "shared"
+#: Has a file for every attempt that began, named by its number.
+ATTEMPTS_FOLDER = "attempts"
 _GIVEN_UP = "given-up"
 
 
@@ -82,11 +85,16 @@ class FileNotes(CheckpointNotes):
     def remove(self, name: str) -> None:
         _storage(self.directory).delete(self.path_of(name))
 
+    def discard(self, paths: Iterable[str]) -> None:
+        for path in paths:
+            _storage(self.directory).delete(path)
+
     def give_up(self) -> None:
         self.leave(_GIVEN_UP, b"")
 
     def given_up(self) -> bool:
-        return _storage(self.directory).exists(self.path_of(_GIVEN_UP))
+        storage = _storage(self.directory)
+        return storage.exists(self.path_of(_GIVEN_UP)) or storage.exists(f"{ATTEMPTS_FOLDER}/{self.attempt + 1}")
 
     def path_of(self, name: str) -> str:
         return f"{checkpoint_folder(self.checkpoint_id)}/{self.attempt}-note-{name}"

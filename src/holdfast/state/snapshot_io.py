@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 
 from holdfast.state.handles import FileHandle
 
@@ -23,11 +24,16 @@ class CheckpointNotes(ABC):
         """A note that was read, or may not be there."""
 
     @abstractmethod
+    def discard(self, paths: Iterable[str]) -> None:
+        """Delete files of the checkpoint that nobody was told of."""
+
+    @abstractmethod
     def give_up(self) -> None:
         """Tell whoever still writes for the checkpoint that it is in vain."""
 
     @abstractmethod
-    def given_up(self) -> bool: ...
+    def given_up(self) -> bool:
+        """Whether that was told, or another attempt of the job has begun, which takes nothing of this one."""
 
 
 class SnapshotWriter(ABC):
