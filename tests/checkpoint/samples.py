@@ -27,6 +27,7 @@ from holdfast.state.handles import (
     KeyedSnapshot,
     OperatorRecord,
     SnapshotKind,
+    SnapshotType,
     SubtaskSnapshot,
 )
 from holdfast.state.snapshot_io import SnapshotReader
@@ -77,7 +78,7 @@ def metadata(
 ) -> CheckpointMetadata:
     return CheckpointMetadata(
         checkpoint_id=checkpoint_id,
-        checkpoint_type="CHECKPOINT",
+        checkpoint_type=SnapshotType.CHECKPOINT,
         job_id=JOB_ID,
         job_name="a job",
         attempt=1,

@@ -2,10 +2,10 @@ from __future__ import annotations
 
 from holdfast.checkpoint.completed import CompletedCheckpoint
 from holdfast.checkpoint.pending import AcknowledgeResult, PendingCheckpoint
-from holdfast.state.handles import CheckpointRequest
+from holdfast.state.handles import CheckpointRequest, SnapshotType
 from tests.checkpoint.samples import handle, keyed, keyed_file, metadata, record, snapshot
 
-REQUEST = CheckpointRequest(checkpoint_id=5, checkpoint_type="CHECKPOINT", timestamp=0, attempt=1, epoch=9)
+REQUEST = CheckpointRequest(checkpoint_id=5, checkpoint_type=SnapshotType.CHECKPOINT, timestamp=0, attempt=1, epoch=9)
 
 
 def pending(base: CompletedCheckpoint | None = None) -> PendingCheckpoint:

@@ -20,7 +20,7 @@ from holdfast.runtime.live_task import forget_live_tasks
 from holdfast.runtime.plan import TaskOptions
 from holdfast.spark.checkpoints import restore_rules
 from holdfast.state.backends import load_backend
-from holdfast.state.handles import CheckpointMetadata, CheckpointRequest, OperatorRecord
+from holdfast.state.handles import CheckpointMetadata, CheckpointRequest, OperatorRecord, SnapshotType
 from holdfast.state.keys import KEY_HASH
 from tests.runtime.local_job import LocalJob, rows_of
 
@@ -76,7 +76,7 @@ class StoredJob:
 
     def checkpoint(self, number: int) -> tuple[str, CheckpointMetadata]:
         """One epoch with a checkpoint of everything: its folder and its metadata."""
-        request = CheckpointRequest(number, "CHECKPOINT", 0, self.job.attempt, self.job.epoch + 1)
+        request = CheckpointRequest(number, SnapshotType.CHECKPOINT, 0, self.job.attempt, self.job.epoch + 1)
         writer = self._storage.writer(number, self.job.attempt)
         acknowledged = self.acknowledged = self.job.run_epoch(checkpoint=request, writer=writer, reader=self._reader)
         snapshots = sorted((s for a in acknowledged for s in a.snapshots), key=lambda s: s.subtask)

@@ -22,7 +22,7 @@ from holdfast.runtime.sink import TransactionName
 from holdfast.runtime.task import TaskRun, read_acknowledgement
 from holdfast.spark.acceptance import accept_epoch
 from holdfast.state.backends import load_backend
-from holdfast.state.handles import CheckpointRequest, OperatorRecord
+from holdfast.state.handles import CheckpointRequest, OperatorRecord, SnapshotType
 from holdfast.state.snapshot_files import InlineSnapshotReader, MemorySnapshotWriter
 from tests.graph.programs import Program
 
@@ -130,7 +130,7 @@ class LocalJob:
 
     def checkpoint(self, number: int, **changes: Any) -> RestoredJob:
         """One epoch with a full snapshot of everything."""
-        request = CheckpointRequest(number, "CHECKPOINT", 0, self.attempt, self.epoch + 1)
+        request = CheckpointRequest(number, SnapshotType.CHECKPOINT, 0, self.attempt, self.epoch + 1)
         acknowledged = self.run_epoch(checkpoint=request, writer=MemorySnapshotWriter(), **changes)
         snapshots = [s for a in acknowledged for s in a.snapshots]
         records = tuple(

@@ -13,7 +13,7 @@ from holdfast.runtime.endpoints import SinkOperator, SourceOperator
 from holdfast.runtime.epoch import Notification, NotificationKind
 from holdfast.runtime.operator_store import OperatorStore
 from holdfast.runtime.stateless import MapOperator
-from holdfast.state.handles import CheckpointRequest
+from holdfast.state.handles import CheckpointRequest, SnapshotType
 from holdfast.state.snapshot_files import MemorySnapshotWriter
 from holdfast.types.typeinfo import Types
 from tests.graph.programs import Program
@@ -104,7 +104,7 @@ def test_rows_given_before_the_barrier_are_in_its_epoch(tmp_path: Path, log: Pat
     running = job(tmp_path, log, ["a", "b"])
     running.run_epoch()
     assert rows_of(running.run_epoch(read_sources=False)) == []
-    request = CheckpointRequest(1, "CHECKPOINT", 0, 1, 3)
+    request = CheckpointRequest(1, SnapshotType.CHECKPOINT, 0, 1, 3)
     acknowledged = running.run_epoch(checkpoint=request, writer=MemorySnapshotWriter(), read_sources=False)
     assert rows_of(acknowledged) == [f"{name} before the barrier" for name in HEAD_TO_TAIL[:3]]
 

@@ -17,7 +17,7 @@ from holdfast.runtime.operator_store import OperatorStore
 from holdfast.runtime.plan import JobPlan, OperatorSpec, TaskOptions
 from holdfast.state.backends import load_backend
 from holdfast.state.descriptors import ListStateDescriptor, ValueStateDescriptor
-from holdfast.state.handles import CheckpointRequest, OperatorRecord
+from holdfast.state.handles import CheckpointRequest, OperatorRecord, SnapshotType
 from holdfast.state.lmdb import environments
 from holdfast.state.parts_file import PartsFileReader
 from holdfast.state.raw_state import RawStateOutputs
@@ -28,7 +28,7 @@ from tests.state.snapshot_memory import MemoryFiles
 
 NUMBERS = ListStateDescriptor("numbers", Types.LONG())
 COUNT = ValueStateDescriptor("count", Types.LONG())
-REQUEST = CheckpointRequest(7, "CHECKPOINT", 0, 1, 1)
+REQUEST = CheckpointRequest(7, SnapshotType.CHECKPOINT, 0, 1, 1)
 
 
 def store_of(directory: Path, subtask: int = 0, parallelism: int = 1, attempt: int = 1) -> OperatorStore:

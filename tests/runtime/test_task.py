@@ -25,7 +25,7 @@ from holdfast.runtime.router import Outbox, Router
 from holdfast.runtime.source import ReaderContext, ReadLimit, Source, SourceReader
 from holdfast.runtime.task import TaskRun
 from holdfast.state.descriptors import ValueStateDescriptor
-from holdfast.state.handles import CheckpointRequest, FileHandle
+from holdfast.state.handles import CheckpointRequest, FileHandle, SnapshotType
 from holdfast.state.snapshot_io import SnapshotWriter
 from holdfast.types.typeinfo import Types
 from tests.graph.programs import Program
@@ -187,8 +187,8 @@ def test_a_snapshot_that_cannot_be_written_fails_the_checkpoint_and_not_the_epoc
             raise StorageError("no space left on device")
 
     job = LocalJob(plan_of(counting(["a", "b", "a", "b"]), tmp_path, backend))
-    out = rows_of(job.run_epoch(checkpoint=CheckpointRequest(1, "CHECKPOINT", 0, 1, 1), writer=FullDisk()))
-    acknowledged = job.run_epoch(checkpoint=CheckpointRequest(2, "CHECKPOINT", 0, 1, 2), writer=FullDisk())
+    out = rows_of(job.run_epoch(checkpoint=CheckpointRequest(1, SnapshotType.CHECKPOINT, 0, 1, 1), writer=FullDisk()))
+    acknowledged = job.run_epoch(checkpoint=CheckpointRequest(2, SnapshotType.CHECKPOINT, 0, 1, 2), writer=FullDisk())
     out += rows_of(acknowledged)
     failures = {a.snapshot_failure for a in acknowledged}
     assert "StorageError: no space left on device" in failures

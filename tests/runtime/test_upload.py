@@ -16,11 +16,11 @@ from holdfast.errors import StorageError
 from holdfast.runtime import upload as upload_module
 from holdfast.runtime.prepared import PreparedSubtask
 from holdfast.runtime.upload import Upload, UploadResult, beat_of
-from holdfast.state.handles import CheckpointRequest, FileHandle
+from holdfast.state.handles import CheckpointRequest, FileHandle, SnapshotType
 from holdfast.state.keygroups import KeyGroupRange
 from holdfast.state.snapshot_files import FileNotes, FileSnapshotWriter, MemorySnapshotWriter
 
-REQUEST = CheckpointRequest(7, "CHECKPOINT", 0, 1, 3)
+REQUEST = CheckpointRequest(7, SnapshotType.CHECKPOINT, 0, 1, 3)
 
 
 def prepared(subtask: int = 0, data: bytes = b"state") -> PreparedSubtask:

@@ -9,10 +9,10 @@ import pytest
 
 from holdfast.runtime.upload import UploadResult, beat_of
 from holdfast.spark.late_snapshots import LateSnapshots
-from holdfast.state.handles import CheckpointRequest, SubtaskSnapshot
+from holdfast.state.handles import CheckpointRequest, SnapshotType, SubtaskSnapshot
 from holdfast.state.snapshot_files import FileNotes
 
-REQUEST = CheckpointRequest(7, "CHECKPOINT", 0, 1, 3)
+REQUEST = CheckpointRequest(7, SnapshotType.CHECKPOINT, 0, 1, 3)
 RESULT = UploadResult((SubtaskSnapshot("op", 0),))
 
 

@@ -14,7 +14,7 @@ from holdfast.state.descriptors import (
     StateDescriptor,
     ValueStateDescriptor,
 )
-from holdfast.state.handles import CheckpointRequest, KeyedSnapshot
+from holdfast.state.handles import CheckpointRequest, KeyedSnapshot, SnapshotType
 from holdfast.state.keyed_backend import KeyedScope
 from holdfast.state.restore import KeyedShare, restore_into
 from holdfast.state.snapshots import async_write, sync_prepare
@@ -89,7 +89,7 @@ def expected(kind: str, number: int) -> Any:
 def snapshot(task: Subtask, files: MemoryFiles, base_epoch: int | None = None) -> KeyedSnapshot:
     """What the running epoch gives for a checkpoint; ``base_epoch`` asks for a delta."""
     epoch = task.stamp.epoch + 1
-    request = CheckpointRequest(epoch, "CHECKPOINT", 0, 1, epoch, base_epoch)
+    request = CheckpointRequest(epoch, SnapshotType.CHECKPOINT, 0, 1, epoch, base_epoch)
     return async_write(sync_prepare(task.backend, request, "counter", 0), files, f"keyed-{epoch}")
 
 

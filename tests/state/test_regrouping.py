@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.state.descriptors import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
-from holdfast.state.handles import CheckpointRequest, KeyedSnapshot
+from holdfast.state.handles import CheckpointRequest, KeyedSnapshot, SnapshotType
 from holdfast.state.keyed_backend import KeyedScope
 from holdfast.state.keygroups import KeyGroupRange
 from holdfast.state.keys import KeyCodec
@@ -82,7 +82,7 @@ def unchange(task: Subtask, number: int, key: Any) -> None:
 
 
 def snapshot(task: Subtask, files: MemoryFiles, number: int, base: int | None = None) -> KeyedSnapshot:
-    request = CheckpointRequest(number, "CHECKPOINT", 0, 1, task.stamp.epoch + 1, base)
+    request = CheckpointRequest(number, SnapshotType.CHECKPOINT, 0, 1, task.stamp.epoch + 1, base)
     return async_write(sync_prepare(task.backend, request, "counter", 0), files, f"keyed-{number}")
 
 

@@ -19,7 +19,7 @@ from holdfast.state.descriptors import (
     ReducingStateDescriptor,
     ValueStateDescriptor,
 )
-from holdfast.state.handles import CheckpointRequest, KeyedSnapshot, SnapshotKind
+from holdfast.state.handles import CheckpointRequest, KeyedSnapshot, SnapshotKind, SnapshotType
 from holdfast.state.keygroups import KeyGroupRange
 from holdfast.state.restore import KeyedShare, RestoreForecast, restore_into
 from holdfast.state.snapshots import async_write, sync_prepare
@@ -49,7 +49,7 @@ def task(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Subtask]:
 
 
 def snapshot(task: Subtask, files: MemoryFiles, base_epoch: int | None = None, number: int = 1) -> KeyedSnapshot:
-    request = CheckpointRequest(number, "CHECKPOINT", 0, 1, task.stamp.epoch + 1, base_epoch)
+    request = CheckpointRequest(number, SnapshotType.CHECKPOINT, 0, 1, task.stamp.epoch + 1, base_epoch)
     return async_write(sync_prepare(task.backend, request, "counter", 0), files, f"keyed-{number}")
 
 
@@ -206,7 +206,7 @@ def test_large_images_have_several_files(
     monkeypatch.setattr(snapshots, "encode_parts", lambda *arguments: encode(*arguments, part_bytes=2000))
     fill(task, range(500))
     beats: list[int] = []
-    request = CheckpointRequest(1, "CHECKPOINT", 0, 1, 1)
+    request = CheckpointRequest(1, SnapshotType.CHECKPOINT, 0, 1, 1)
     prepared = sync_prepare(task.backend, request, "counter", 0)
     full = async_write(prepared, files, "keyed", heartbeat=lambda: beats.append(1))
     assert len(full.files) > 5 and len(beats) == len(full.files)
@@ -219,7 +219,7 @@ def test_large_images_have_several_files(
 
 def test_a_heartbeat_that_raises_cancels(task: Subtask, files: MemoryFiles) -> None:
     fill(task, range(10))
-    prepared = sync_prepare(task.backend, CheckpointRequest(1, "CHECKPOINT", 0, 1, 1), "counter", 0)
+    prepared = sync_prepare(task.backend, CheckpointRequest(1, SnapshotType.CHECKPOINT, 0, 1, 1), "counter", 0)
 
     def cancelled() -> None:
         raise InterruptedError("cancelled")
@@ -234,7 +234,9 @@ def test_a_snapshot_is_of_the_moment_of_its_sync_part(task: Subtask, files: Memo
     task.next_epoch()
     base = task.stamp.epoch
     fill(task, range(10, 20))
-    requests = [CheckpointRequest(number, "CHECKPOINT", 0, 1, 2, since) for number, since in ((1, None), (2, base))]
+    requests = [
+        CheckpointRequest(number, SnapshotType.CHECKPOINT, 0, 1, 2, since) for number, since in ((1, None), (2, base))
+    ]
     prepared = [sync_prepare(task.backend, request, "counter", 0) for request in requests]
     fill(task, range(20, 30))
     task.next_epoch()
@@ -248,7 +250,7 @@ def test_a_snapshot_is_of_the_moment_of_its_sync_part(task: Subtask, files: Memo
 def test_full_is_asked_for_by_operator_and_subtask(task: Subtask, files: MemoryFiles) -> None:
     fill(task, range(10))
     task.next_epoch()
-    request = CheckpointRequest(1, "CHECKPOINT", 0, 1, 2, task.stamp.epoch, frozenset({("counter", 3)}))
+    request = CheckpointRequest(1, SnapshotType.CHECKPOINT, 0, 1, 2, task.stamp.epoch, frozenset({("counter", 3)}))
     assert sync_prepare(task.backend, request, "counter", 3).kind is SnapshotKind.FULL
     assert sync_prepare(task.backend, request, "counter", 2).kind is SnapshotKind.DELTA
 

@@ -9,7 +9,7 @@ import pytest
 
 from holdfast.common import Types
 from holdfast.errors import FunctionError
-from holdfast.state.handles import CheckpointRequest, SnapshotKind
+from holdfast.state.handles import CheckpointRequest, SnapshotKind, SnapshotType
 from holdfast.state.snapshot_files import MemorySnapshotWriter
 from holdfast.testing import HarnessSnapshot, KeyedOperatorHarness, ManualClock
 from tests.testing.functions import VALUE, Everything
@@ -76,7 +76,7 @@ class Story:
     def abort(self) -> None:
         """A checkpoint that is written and comes to nothing."""
         base = self.snapshots[-1][0].epoch if self.snapshots else None
-        request = CheckpointRequest(99, "CHECKPOINT", 0, self.harness._attempt, self.harness.epoch + 1, base)
+        request = CheckpointRequest(99, SnapshotType.CHECKPOINT, 0, self.harness._attempt, self.harness.epoch + 1, base)
         self.harness.checkpoint(request, MemorySnapshotWriter())
         self.harness.notify_checkpoint_aborted(99)
         self.committed = self.oracle.copy()
@@ -235,7 +235,7 @@ def test_an_aborted_checkpoint_then_a_completed_one(backend: str) -> None:
         push(*((key, "add", 1) for key in KEYS))
         base = harness.snapshot()
         push(("key-1", "set", 5), ("key-2", "clear", 0), ("key-3", "put", 3))
-        request = CheckpointRequest(50, "CHECKPOINT", 0, 1, harness.epoch + 1, base.epoch)
+        request = CheckpointRequest(50, SnapshotType.CHECKPOINT, 0, 1, harness.epoch + 1, base.epoch)
         harness.checkpoint(request, MemorySnapshotWriter())
         harness.notify_checkpoint_aborted(50)
         push(("key-4", "add", 7), ("key-3", "remove", 3))

@@ -26,7 +26,13 @@ from holdfast.checkpoint.statistics import CheckpointStatisticsTracker
 from holdfast.checkpoint.storage import CheckpointStorage
 from holdfast.errors import CheckpointError, StorageError
 from holdfast.failpoints import failpoint
-from holdfast.state.handles import CheckpointMetadata, CheckpointRequest, OperatorRecord, SubtaskSnapshot
+from holdfast.state.handles import (
+    CheckpointMetadata,
+    CheckpointRequest,
+    OperatorRecord,
+    SnapshotType,
+    SubtaskSnapshot,
+)
 
 _log = logging.getLogger(__name__)
 _REMEMBERED_IDS = 16
@@ -134,7 +140,7 @@ class CheckpointCoordinator:
         base = None if full or not self._policy.incremental else self._base
         request = CheckpointRequest(
             checkpoint_id=self._ids.next(),
-            checkpoint_type="CHECKPOINT",
+            checkpoint_type=SnapshotType.CHECKPOINT,
             timestamp=now,
             attempt=self._running_attempt(),
             epoch=epoch,

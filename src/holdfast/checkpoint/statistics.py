@@ -9,7 +9,7 @@ from enum import StrEnum
 from holdfast.checkpoint.completed import CompletedCheckpoint
 from holdfast.checkpoint.reasons import CheckpointFailureReason
 from holdfast.checkpoint.shared_files import metadata_handles
-from holdfast.state.handles import CheckpointRequest, SubtaskSnapshot
+from holdfast.state.handles import CheckpointRequest, SnapshotType, SubtaskSnapshot
 
 
 class CheckpointStatus(StrEnum):
@@ -34,7 +34,7 @@ class CheckpointStatistics:
     """One checkpoint. ``bytes_written`` is what it added, ``state_size`` what a restore of it reads."""
 
     checkpoint_id: int
-    checkpoint_type: str
+    checkpoint_type: SnapshotType
     epoch: int
     trigger_timestamp: int
     num_subtasks: int

@@ -23,6 +23,29 @@ class SnapshotKind(StrEnum):
     DELTA = "DELTA"
 
 
+class SnapshotType(StrEnum):
+    """What a barrier asks for; it decides what follows from a completion.
+
+    A CHECKPOINT enters the store, commits sinks and is told to functions. A SAVEPOINT is the user's: none of that. A
+    SYNC_SAVEPOINT is the last thing that a job does: sinks commit and functions are told, and it enters no store.
+    """
+
+    CHECKPOINT = "CHECKPOINT"
+    SAVEPOINT = "SAVEPOINT"
+    SYNC_SAVEPOINT = "SYNC_SAVEPOINT"
+
+    @property
+    def is_savepoint(self) -> bool:
+        return self is not SnapshotType.CHECKPOINT
+
+
+class SavepointFormat(StrEnum):
+    """CANONICAL is read by every backend and by other programs; NATIVE is that of a backend's full checkpoint."""
+
+    CANONICAL = "CANONICAL"
+    NATIVE = "NATIVE"
+
+
 class FileHandle(msgspec.Struct, frozen=True):
     """A stored file, or its bytes when they are few: then ``inline`` holds them and ``path`` is empty.
 
@@ -139,7 +162,7 @@ class CheckpointMetadata(msgspec.Struct, frozen=True):
     """The content of a ``_metadata`` file."""
 
     checkpoint_id: int
-    checkpoint_type: str  # CHECKPOINT | SAVEPOINT | SYNC_SAVEPOINT
+    checkpoint_type: SnapshotType
     job_id: str
     job_name: str
     attempt: int
@@ -159,12 +182,14 @@ class CheckpointRequest(msgspec.Struct, frozen=True):
     """
 
     checkpoint_id: int
-    checkpoint_type: str
+    checkpoint_type: SnapshotType
     timestamp: int
     attempt: int
     epoch: int
     base_epoch: int | None = None
     full: frozenset[tuple[str, int]] = frozenset()
+    #: What a savepoint is written in; None for a checkpoint.
+    savepoint_format: SavepointFormat | None = None
 
     def base_epoch_for(self, operator_id: str, subtask: int) -> int | None:
         return None if (operator_id, subtask) in self.full else self.base_epoch

@@ -20,7 +20,7 @@ from holdfast.runtime.operator import MAX_WATERMARK, Operator
 from holdfast.runtime.router import EdgeReader, Outbox
 from holdfast.runtime.task import TaskRun, read_acknowledgement
 from holdfast.state.descriptors import MapStateDescriptor
-from holdfast.state.handles import CheckpointRequest, SubtaskSnapshot
+from holdfast.state.handles import CheckpointRequest, SnapshotType, SubtaskSnapshot
 from holdfast.state.snapshot_files import MemorySnapshotWriter
 from holdfast.state.snapshot_io import SnapshotWriter
 from holdfast.testing.clock import ManualClock
@@ -184,7 +184,7 @@ class Harness:
         self._checkpoint_id += 1
         request = CheckpointRequest(
             self._checkpoint_id,
-            "CHECKPOINT",
+            SnapshotType.CHECKPOINT,
             self._setup.clock(),
             self._attempt,
             self._epoch + 1,
