@@ -19,6 +19,7 @@ from holdfast.checkpoint.job import JobFacts, JobOperator
 from holdfast.checkpoint.job_directory import JobDirectory
 from holdfast.checkpoint.policy import CheckpointPolicy
 from holdfast.checkpoint.storage import CheckpointStorage, FileCheckpointStorage, MemoryCheckpointStorage
+from holdfast.checkpoint.triggers import CheckpointKind, SnapshotTrigger
 from holdfast.state.handles import (
     CheckpointMetadata,
     CheckpointRequest,
@@ -153,7 +154,10 @@ class DictJob:
                 self.state[subtask].pop(key, None)
             else:
                 self.state[subtask][key] = value
-        return self.coordinator.trigger_if_due(self.epoch, self.clock.now, force=checkpoint, full=full)
+        if not checkpoint:
+            return self.coordinator.trigger_if_due(self.epoch, self.clock.now)
+        kind = CheckpointKind.FULL if full else CheckpointKind.CONFIGURED
+        return self.coordinator.trigger(SnapshotTrigger(kind=kind), self.epoch, self.clock.now)
 
     def checkpoint(self, changes: Sequence[tuple[int, str, int | None]] = ()) -> CompletedCheckpoint:
         request = self.run_epoch(changes, checkpoint=True)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.checkpoint.coordinator import Notification, NotificationKind
+from holdfast.checkpoint.notifications import Notification, NotificationKind
 from holdfast.checkpoint.pending import AcknowledgeResult
 from holdfast.checkpoint.policy import CheckpointPolicy
 from holdfast.checkpoint.reasons import CheckpointFailureReason as Reason

@@ -242,7 +242,6 @@ def test_errors_say_what_was_seen_and_what_is_allowed(values, problem):
         "execution.checkpointing.savepoint-dir",
         "execution.checkpointing.write-buffer-size",
         "execution.checkpointing.checkpoints-after-tasks-finish",
-        "execution.state-recovery.claim-mode",
         "taskmanager.memory.process.size",
     ],
 )

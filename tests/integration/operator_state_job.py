@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.checkpoint.coordinator import CheckpointCoordinator
+from holdfast.checkpoint.triggers import SnapshotTrigger
 from holdfast.common import Configuration, Encoder, Types, WatermarkStrategy
 from holdfast.connectors.sequence import NumberSequenceSource
 from holdfast.datastream import StreamExecutionEnvironment
@@ -24,13 +25,10 @@ ROWS = 600
 
 
 def checkpoint_every(epochs: int) -> None:
-    trigger_if_due = CheckpointCoordinator.trigger_if_due
+    def trigger_if_due(self: CheckpointCoordinator, epoch: int, now: int) -> Any:
+        return self.trigger(SnapshotTrigger(), epoch, now) if epoch % epochs == 0 else None
 
-    def trigger(self: CheckpointCoordinator, epoch: int, now: int, force: bool = False, **options: Any) -> Any:
-        due = force or epoch % epochs == 0
-        return trigger_if_due(self, epoch, now, force=True, **options) if due else None
-
-    CheckpointCoordinator.trigger_if_due = trigger  # type: ignore[method-assign]
+    CheckpointCoordinator.trigger_if_due = trigger_if_due  # type: ignore[method-assign]
 
 
 def environment(directory: Path, **settings: str) -> StreamExecutionEnvironment:

@@ -20,6 +20,7 @@ from holdfast.checkpoint.pending import AcknowledgeResult
 from holdfast.checkpoint.policy import CheckpointPolicy
 from holdfast.checkpoint.reasons import CheckpointFailureReason
 from holdfast.checkpoint.storage import CheckpointStorage, FileCheckpointStorage, MemoryCheckpointStorage
+from holdfast.checkpoint.triggers import CheckpointKind, SnapshotTrigger
 from holdfast.common import Types
 from holdfast.state.handles import CheckpointRequest, SnapshotKind, SubtaskSnapshot
 from holdfast.state.keys import KEY_HASH
@@ -69,7 +70,8 @@ class Job:
 
     def trigger(self, full: bool = False) -> CheckpointRequest:
         """Take a checkpoint with the running epoch; it is pending from now on."""
-        request = self.coordinator.trigger_if_due(self.harness.epoch + 1, self.clock(), force=True, full=full)
+        asked = SnapshotTrigger(kind=CheckpointKind.FULL if full else CheckpointKind.CONFIGURED)
+        request = self.coordinator.trigger(asked, self.harness.epoch + 1, self.clock())
         assert request is not None
         number = request.checkpoint_id
         self.written[number] = self.harness.checkpoint(request, self.storage.writer(number, self.attempt))

@@ -5,49 +5,40 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable, Mapping
-from enum import Enum
 from random import Random
-from typing import Any, NamedTuple
+from typing import Any
 
 from holdfast.checkpoint import recovery
+from holdfast.checkpoint.assembly import assemble
 from holdfast.checkpoint.cleaner import SnapshotFileCleaner
 from holdfast.checkpoint.completed import CompletedCheckpoint
 from holdfast.checkpoint.completed_store import CompletedCheckpointStore
 from holdfast.checkpoint.failure_manager import THRESHOLD_MESSAGE, CheckpointFailureManager
 from holdfast.checkpoint.ids import CheckpointIdCounter
 from holdfast.checkpoint.job import JobFacts
+from holdfast.checkpoint.notifications import Notification, NotificationKind
 from holdfast.checkpoint.pending import AcknowledgeResult, PendingCheckpoint
 from holdfast.checkpoint.policy import CheckpointPolicy
 from holdfast.checkpoint.reasons import CheckpointFailureReason
-from holdfast.checkpoint.rebase import compose, full_images_due
+from holdfast.checkpoint.rebase import full_images_due
+from holdfast.checkpoint.savepoint import SavepointLocation
 from holdfast.checkpoint.schedule import CheckpointSchedule
 from holdfast.checkpoint.shared_files import FileOrigin, snapshot_files
 from holdfast.checkpoint.statistics import CheckpointStatisticsTracker
 from holdfast.checkpoint.storage import CheckpointStorage
+from holdfast.checkpoint.triggers import CheckpointKind, SnapshotTrigger, TriggerQueue
 from holdfast.errors import CheckpointError, StorageError
 from holdfast.failpoints import failpoint
 from holdfast.state.handles import (
     CheckpointMetadata,
     CheckpointRequest,
-    OperatorRecord,
     SnapshotType,
     SubtaskSnapshot,
 )
+from holdfast.state.snapshot_io import SnapshotWriter
 
 _log = logging.getLogger(__name__)
 _REMEMBERED_IDS = 16
-
-
-class NotificationKind(Enum):
-    COMPLETE = "complete"
-    ABORTED = "aborted"
-
-
-class Notification(NamedTuple):
-    """What the functions of the running attempt are told with the next epoch."""
-
-    kind: NotificationKind
-    checkpoint_id: int
 
 
 class CheckpointCoordinator:
@@ -78,7 +69,9 @@ class CheckpointCoordinator:
         self._schedule = CheckpointSchedule(policy.interval_ms, policy.min_pause_ms, policy.max_concurrent)
         self._failures = CheckpointFailureManager(policy.tolerable_failures)
         self._cleaner = SnapshotFileCleaner(storage)
+        self.triggers = TriggerQueue()
         self._pending: dict[int, PendingCheckpoint] = {}
+        self._given_up_savepoints: dict[int, SavepointLocation] = {}
         self._ended: deque[int] = deque(maxlen=_REMEMBERED_IDS)
         self._notifications: list[Notification] = []
         self._attempt: int | None = None
@@ -118,8 +111,9 @@ class CheckpointCoordinator:
             if self._base is not None:
                 self._commits_begun_through = max(self._commits_begun_through, recovery.commits_begun_through(restored))
         self._commits_begun_through = max(self._commits_begun_through, *self._storage.commits_begun(), 0)
-        self._schedule.start(now, self._first_delay() if first else self._policy.min_pause_ms)
+        self._schedule.start(now, self._policy.first_delay(self._random) if first else self._policy.min_pause_ms)
         self._sweep()
+        self.triggers.open()
 
     def force_full_next(self) -> None:
         """Until one more checkpoint has completed, every image is full and references no file of an earlier one."""
@@ -133,26 +127,56 @@ class CheckpointCoordinator:
         """
         return None if len(self._pending) >= self._policy.max_concurrent else self._schedule.next_due()
 
-    def trigger_if_due(self, epoch: int, now: int, force: bool = False, full: bool = False) -> CheckpointRequest | None:
-        """The checkpoint that epoch ``epoch`` carries, if any. ``force`` ignores interval, pause and concurrency."""
-        if not force and not self._schedule.is_due(now, len(self._pending)):
+    def trigger_if_due(self, epoch: int, now: int) -> CheckpointRequest | None:
+        """The snapshot that epoch ``epoch`` carries, if any: one that was asked for, else a periodic checkpoint."""
+        trigger = self.triggers.take(may_checkpoint=len(self._pending) < self._policy.max_concurrent)
+        if trigger is not None:
+            return self.trigger(trigger, epoch, now)
+        if not self._schedule.is_due(now, len(self._pending)):
             return None
-        base = None if full or not self._policy.incremental else self._base
+        return self.trigger(SnapshotTrigger(), epoch, now)
+
+    def trigger(self, trigger: SnapshotTrigger, epoch: int, now: int) -> CheckpointRequest | None:
+        """Begin a snapshot in epoch ``epoch``, whatever interval, pause and concurrency say; None when it cannot begin,
+        of which ``trigger`` is told.
+        """
+        savepoint: SavepointLocation | None = None
+        if trigger.snapshot_type.is_savepoint:
+            try:
+                savepoint = SavepointLocation.create(trigger.directory, self._job.job_id)
+            except (CheckpointError, StorageError) as error:
+                trigger.fail(CheckpointFailureReason.IO_EXCEPTION, str(error))
+                return None
+        base = self._base_for(trigger)
         request = CheckpointRequest(
             checkpoint_id=self._ids.next(),
-            checkpoint_type=SnapshotType.CHECKPOINT,
+            checkpoint_type=trigger.snapshot_type,
             timestamp=now,
             attempt=self._running_attempt(),
             epoch=epoch,
             base_epoch=base.metadata.epoch if base is not None else None,
             full=self._full_images_due(base) if base is not None else frozenset(),
+            savepoint_format=trigger.savepoint_format if savepoint is not None else None,
         )
-        expected = self._job.subtasks()
-        deadline = now + self._policy.timeout_ms
-        self._pending[request.checkpoint_id] = PendingCheckpoint(request, expected, base, deadline)
+        pending = PendingCheckpoint(request, self._job.subtasks(), base, now + self._policy.timeout_ms)
+        pending.trigger, pending.savepoint = trigger, savepoint
+        self._pending[request.checkpoint_id] = pending
         self._schedule.triggered(now)
-        self.statistics.triggered(request, len(expected))
+        self.statistics.triggered(request, len(pending.expected))
         return request
+
+    def writer_for(self, request: CheckpointRequest) -> SnapshotWriter:
+        """What the tasks write a pending snapshot with."""
+        savepoint = self._pending[request.checkpoint_id].savepoint
+        place = self._storage if savepoint is None else savepoint
+        return place.writer(request.checkpoint_id, request.attempt)
+
+    def _base_for(self, trigger: SnapshotTrigger) -> CompletedCheckpoint | None:
+        """The checkpoint that a snapshot builds on; None for one that stands alone."""
+        incremental = self._policy.incremental or trigger.kind is CheckpointKind.INCREMENTAL
+        if not incremental or trigger.kind is CheckpointKind.FULL or trigger.snapshot_type.is_savepoint:
+            return None
+        return self._base
 
     # -- the life of a pending checkpoint
 
@@ -167,7 +191,7 @@ class CheckpointCoordinator:
             result = AcknowledgeResult.UNKNOWN
         if result is AcknowledgeResult.SUCCESS:
             self.statistics.acknowledged(checkpoint_id, snapshot, self._clock())
-        else:
+        elif pending is None or pending.savepoint is None:
             self._cleaner.release(snapshot_files(snapshot))
             self._clean()
         return result
@@ -190,12 +214,14 @@ class CheckpointCoordinator:
             raise CheckpointError(f"checkpoint {checkpoint_id} cannot complete: it is {seen}")
         try:
             failpoint("checkpoint.before-metadata", checkpoint=checkpoint_id, epoch=pending.request.epoch)
-            completed, subsumed = self._publish(self._assemble(pending, properties or {}))
+            begun = {recovery.COMMITS_BEGUN_THROUGH: self._commits_begun_through}
+            metadata = assemble(pending, self._job, self._clock(), {**(properties or {}), **begun})
+            completed, subsumed = self._publish(metadata, pending.savepoint)
         except (CheckpointError, StorageError, OSError) as error:
             self.abort(checkpoint_id, CheckpointFailureReason.FINALIZE_CHECKPOINT_FAILURE, str(error))
             return None
         failpoint("checkpoint.after-metadata", checkpoint=checkpoint_id, epoch=pending.request.epoch)
-        self._settle(completed)
+        self._settle(completed, pending.trigger)
         for replaced in subsumed:
             self._cleaner.release(replaced.files())
         self._clean()
@@ -211,19 +237,24 @@ class CheckpointCoordinator:
         text = f"{reason.text} {message}".rstrip()
         _log.warning("Checkpoint %d was aborted: %s", checkpoint_id, text)
         self.statistics.failed(checkpoint_id, reason, text, self._clock())
-        self._notifications.append(Notification(NotificationKind.ABORTED, checkpoint_id))
-        if self._failures.failed(checkpoint_id, reason):
+        if pending.request.checkpoint_type is not SnapshotType.SAVEPOINT:
+            self._notifications.append(Notification(NotificationKind.ABORTED, checkpoint_id))
+        if pending.savepoint is None and self._failures.failed(checkpoint_id, reason):
             self.job_failure = CheckpointError(f"{THRESHOLD_MESSAGE} Checkpoint {checkpoint_id}: {text}", reason)
         self._release_files_of(pending)
+        pending.trigger.fail(reason, message)
 
-    def delete_files_of(self, origin: FileOrigin) -> None:
-        """What was written for an aborted checkpoint, up to now."""
+    def delete_files_of(self, request: CheckpointRequest) -> None:
+        """What was written for an aborted snapshot, up to now."""
+        savepoint = self._given_up_savepoints.get(request.checkpoint_id)
         try:
+            if savepoint is not None:
+                savepoint.discard()
+                return
+            origin = FileOrigin(request.attempt, request.checkpoint_id)
             self._cleaner.release(self._storage.paths_of(origin))
         except StorageError as error:
-            _log.warning(
-                "Files of the aborted checkpoint %d are left for the next attempt: %s", origin.checkpoint_id, error
-            )
+            _log.warning("Files of the aborted snapshot %d could not be deleted: %s", request.checkpoint_id, error)
         self._clean()
 
     def expire(self, now: int) -> list[int]:
@@ -239,8 +270,14 @@ class CheckpointCoordinator:
 
     def fail_epoch(self) -> None:
         """An epoch failed, and with it the attempt: nothing that is pending can complete."""
+        self.triggers.close(CheckpointFailureReason.EPOCH_FAILED)
         for number in sorted(self._pending):
             self.abort(number, CheckpointFailureReason.EPOCH_FAILED)
+
+    def suspend(self) -> None:
+        """The job is to end with a savepoint: checkpoints that are under way would publish rows behind it."""
+        for number in self._pending_checkpoints():
+            self.abort(number, CheckpointFailureReason.CHECKPOINT_COORDINATOR_SUSPEND)
 
     def take_notifications(self) -> list[Notification]:
         """Notifications since the last call, in order, for the next epoch to carry."""
@@ -279,6 +316,7 @@ class CheckpointCoordinator:
     def shut_down(self, delete_checkpoints: bool) -> None:
         """No more checkpoints; the retained ones go too if asked and disposable."""
         self._schedule.stop()
+        self.triggers.close(CheckpointFailureReason.CHECKPOINT_COORDINATOR_SHUTDOWN)
         for number in sorted(self._pending):
             self.abort(number, CheckpointFailureReason.CHECKPOINT_COORDINATOR_SHUTDOWN)
         if not delete_checkpoints or not self.disposable:
@@ -295,42 +333,12 @@ class CheckpointCoordinator:
     def _full_images_due(self, base: CompletedCheckpoint) -> frozenset[tuple[str, int]]:
         return full_images_due(base.metadata, self._job.operators, self._job.backend)
 
-    def _assemble(self, pending: PendingCheckpoint, properties: Mapping[str, Any]) -> CheckpointMetadata:
-        request = pending.request
-        bases = _subtasks_of(pending.base)
-        operators = tuple(
-            OperatorRecord(
-                operator_id=operator.operator_id,
-                uid=operator.uid,
-                name=operator.name,
-                parallelism=operator.parallelism,
-                max_parallelism=operator.max_parallelism,
-                subtasks=tuple(
-                    compose(
-                        pending.snapshot_of(operator.operator_id, subtask),
-                        bases.get((operator.operator_id, subtask)),
-                        full_wanted=request.base_epoch_for(operator.operator_id, subtask) is None,
-                    )
-                    for subtask in range(operator.parallelism)
-                ),
-            )
-            for operator in self._job.operators
-        )
-        return CheckpointMetadata(
-            checkpoint_id=request.checkpoint_id,
-            checkpoint_type=request.checkpoint_type,
-            job_id=self._job.job_id,
-            job_name=self._job.job_name,
-            attempt=request.attempt,
-            epoch=request.epoch,
-            trigger_timestamp=request.timestamp,
-            completion_timestamp=self._clock(),
-            key_hash=self._job.key_hash,
-            operators=operators,
-            properties={**properties, recovery.COMMITS_BEGUN_THROUGH: self._commits_begun_through},
-        )
-
-    def _publish(self, metadata: CheckpointMetadata) -> tuple[CompletedCheckpoint, list[CompletedCheckpoint]]:
+    def _publish(
+        self, metadata: CheckpointMetadata, savepoint: SavepointLocation | None
+    ) -> tuple[CompletedCheckpoint, list[CompletedCheckpoint]]:
+        """Make it visible; with a checkpoint, those that it replaces."""
+        if savepoint is not None:
+            return CompletedCheckpoint(metadata, savepoint.write_metadata(metadata)), []
         completed = CompletedCheckpoint(metadata, self._storage.write_metadata(metadata))
         try:
             return completed, self._store.add(completed)
@@ -339,23 +347,36 @@ class CheckpointCoordinator:
             self._storage.discard(metadata.checkpoint_id)
             raise
 
-    def _settle(self, completed: CompletedCheckpoint) -> None:
+    def _settle(self, completed: CompletedCheckpoint, trigger: SnapshotTrigger) -> None:
         """Everything in memory that follows from a completion."""
-        number = completed.checkpoint_id
+        number, snapshot_type = completed.checkpoint_id, completed.metadata.checkpoint_type
         now = self._clock()
         del self._pending[number]
         self._ended.append(number)
-        self._base = completed
         self._schedule.completed(now)
-        self._failures.completed(number)
         self.statistics.completed(completed, now)
-        for older in sorted(pending for pending in self._pending if pending < number):
-            self.abort(older, CheckpointFailureReason.CHECKPOINT_SUBSUMED)
-        self._notifications.append(Notification(NotificationKind.COMPLETE, number))
+        if snapshot_type is SnapshotType.CHECKPOINT:
+            self._base = completed
+            self._failures.completed(number)
+        if snapshot_type is not SnapshotType.SAVEPOINT:
+            for older in self._pending_checkpoints():
+                if older < number:
+                    self.abort(older, CheckpointFailureReason.CHECKPOINT_SUBSUMED)
+            self._notifications.append(Notification(NotificationKind.COMPLETE, number))
+        trigger.completed = completed
+        if not trigger.ends_job:
+            trigger.succeed()
+
+    def _pending_checkpoints(self) -> list[int]:
+        """Without savepoints, which nothing replaces."""
+        return sorted(number for number, pending in self._pending.items() if pending.savepoint is None)
 
     def _release_files_of(self, pending: PendingCheckpoint) -> None:
-        self._cleaner.release(pending.written_files())
-        self.delete_files_of(FileOrigin(pending.request.attempt, pending.checkpoint_id))
+        if pending.savepoint is None:
+            self._cleaner.release(pending.written_files())
+        else:
+            self._given_up_savepoints[pending.checkpoint_id] = pending.savepoint
+        self.delete_files_of(pending.request)
 
     def _needed(self) -> set[str]:
         files: set[str] = set()
@@ -374,22 +395,7 @@ class CheckpointCoordinator:
         except StorageError as error:
             _log.warning("Files of earlier attempts could not be deleted: %s", error)
 
-    def _first_delay(self) -> int:
-        """Spread over the interval, so that jobs that start together do not checkpoint together."""
-        pause, interval = self._policy.min_pause_ms, self._policy.interval_ms or 0
-        return self._random.randint(pause, max(pause, interval))
-
     def _running_attempt(self) -> int:
         if self._attempt is None:
             raise CheckpointError("no attempt has started; call start_attempt first")
         return self._attempt
-
-
-def _subtasks_of(checkpoint: CompletedCheckpoint | None) -> dict[tuple[str, int], SubtaskSnapshot]:
-    if checkpoint is None:
-        return {}
-    return {
-        (operator.operator_id, snapshot.subtask): snapshot
-        for operator in checkpoint.metadata.operators
-        for snapshot in operator.subtasks
-    }

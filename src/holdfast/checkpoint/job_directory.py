@@ -6,9 +6,11 @@ import time
 
 import msgspec
 
+from holdfast.checkpoint.completed import CompletedCheckpoint
 from holdfast.checkpoint.driver_record import DriverRecord
 from holdfast.checkpoint.job_lock import JobLock
 from holdfast.errors import ConfigurationError, JobEndedError
+from holdfast.state.handles import CheckpointMetadata
 from holdfast.state.snapshot_files import ATTEMPTS_FOLDER
 from holdfast.storage.filesystem import Storage
 
@@ -21,6 +23,9 @@ class JobEnd(msgspec.Struct, frozen=True):
 
     status: str
     at: str
+    #: What it ended with, and goes on from; its id tells it from others wherever it was copied to.
+    savepoint: str | None = None
+    savepoint_id: int | None = None
 
 
 class JobDirectory:
@@ -55,28 +60,45 @@ class JobDirectory:
             self._storage.delete(f"{ATTEMPTS_FOLDER}/{old}")
         return number
 
-    def record_end(self, status: str) -> None:
-        """Record, durably, that the job has ended and that no checkpoint is left to go on from."""
-        end = JobEnd(status, time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()))
+    def record_end(self, status: str, savepoint: CompletedCheckpoint | None = None) -> None:
+        """Record, durably, that the job has ended, and that only ``savepoint`` is left to go on from."""
+        end = JobEnd(
+            status,
+            time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            savepoint.location if savepoint is not None else None,
+            savepoint.checkpoint_id if savepoint is not None else None,
+        )
         self._storage.write_atomic(_ENDED, msgspec.json.encode(end))
 
-    def check_not_ended(self) -> None:
-        """JobEndedError when a run of this job has ended: another one would publish its results again."""
+    def check_not_ended(self, restored: CheckpointMetadata | None = None) -> None:
+        """JobEndedError when a run of this job has ended: another one would publish its results again. Not when it
+        goes on from the savepoint that it ended with: from then on it has not ended.
+        """
         if not self._storage.exists(_ENDED):
             return
+        end = self._read_end()
+        if end is not None and end.savepoint_id is not None:
+            if restored is not None and (restored.job_id, restored.checkpoint_id) == (self._job_id, end.savepoint_id):
+                self._storage.delete(_ENDED)
+                return
+            raise JobEndedError(
+                f"job {self._job_id} was stopped with a savepoint ({end.status} at {end.at}; "
+                f"{self._storage.location(_ENDED)} says so). Go on from it with execution.state-recovery.path: "
+                f"{end.savepoint}, or wherever it was copied to; or start another job under another holdfast.job-id."
+            )
+        told = "it is not known how" if end is None else f"{end.status} at {end.at}"
         raise JobEndedError(
-            f"job {self._job_id} has ended before ({self._told_end()}; {self._storage.location(_ENDED)} says so), and "
+            f"job {self._job_id} has ended before ({told}; {self._storage.location(_ENDED)} says so), and "
             "no checkpoint of it is left: another run would begin at the beginning of its sources and publish its "
             "results again. Start it under another holdfast.job-id. To repeat this one, remove the results that it "
             f"published, delete {self.uri} and start again."
         )
 
-    def _told_end(self) -> str:
+    def _read_end(self) -> JobEnd | None:
         try:
-            end = msgspec.json.decode(self._storage.read(_ENDED), type=JobEnd)
+            return msgspec.json.decode(self._storage.read(_ENDED), type=JobEnd)
         except (msgspec.MsgspecError, ValueError):
-            return "it is not known how"
-        return f"{end.status} at {end.at}"
+            return None
 
     def __enter__(self) -> JobDirectory:
         self.lock()

@@ -5,7 +5,9 @@ from __future__ import annotations
 from enum import Enum
 
 from holdfast.checkpoint.completed import CompletedCheckpoint
+from holdfast.checkpoint.savepoint import SavepointLocation
 from holdfast.checkpoint.shared_files import snapshot_files
+from holdfast.checkpoint.triggers import SnapshotTrigger
 from holdfast.state.handles import CheckpointRequest, SubtaskSnapshot
 
 
@@ -35,6 +37,10 @@ class PendingCheckpoint:
         self.expected = expected
         self.base = base
         self.deadline = deadline
+        #: Who asked for it.
+        self.trigger = SnapshotTrigger()
+        #: Its place, where it is a savepoint.
+        self.savepoint: SavepointLocation | None = None
         self._acknowledged: dict[tuple[str, int], SubtaskSnapshot] = {}
         self._discarded = False
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from random import Random
 
 
 @dataclass(frozen=True)
@@ -15,6 +16,10 @@ class CheckpointPolicy:
     max_concurrent: int = 1
     tolerable_failures: int = 0
     incremental: bool = True
+
+    def first_delay(self, random: Random) -> int:
+        """Spread over the interval, so that jobs that start together do not checkpoint together."""
+        return random.randint(self.min_pause_ms, max(self.min_pause_ms, self.interval_ms or 0))
 
 
 def deletes_checkpoints(retention: str, job_status: str) -> bool:

@@ -15,6 +15,9 @@ class CheckpointFailureReason(Enum):
     FINALIZE_CHECKPOINT_FAILURE = ("Failure to finalize checkpoint.", True)
     CHECKPOINT_SUBSUMED = ("Checkpoint has been subsumed by a newer one.", False)
     CHECKPOINT_COORDINATOR_SHUTDOWN = ("The checkpoint coordinator was shut down.", False)
+    CHECKPOINT_COORDINATOR_SUSPEND = ("The job is being stopped with a savepoint.", False)
+    NOT_ALL_REQUIRED_TASKS_RUNNING = ("The job is not running: it is starting, restarting, or has ended.", False)
+    TOO_MANY_CHECKPOINT_REQUESTS = ("Too many requests for snapshots are waiting already.", False)
     EPOCH_FAILED = ("An epoch of the attempt that took the checkpoint failed.", False)
 
     def __init__(self, text: str, counts: bool) -> None:

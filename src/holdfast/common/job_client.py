@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from holdfast.checkpoint.triggers import CheckpointKind
 from holdfast.common.completable_future import CompletableFuture
 from holdfast.common.job_execution_result import JobExecutionResult
 from holdfast.common.job_id import JobID
 from holdfast.common.job_status import JobStatus
+from holdfast.state.handles import SavepointFormat
 
 if TYPE_CHECKING:
     from holdfast.checkpoint.statistics import CheckpointStatisticsTracker
@@ -38,6 +40,34 @@ class JobClient:
         self._job.master.control.cancel()
         self._job.on_end(lambda _: ended.set_result(None))
         return ended
+
+    def trigger_savepoint(
+        self, savepoint_directory: str | None = None, format_type: SavepointFormat = SavepointFormat.CANONICAL
+    ) -> CompletableFuture[str]:
+        """The path of a savepoint, in ``execution.checkpointing.savepoint-dir`` unless a directory is given."""
+        told: CompletableFuture[str] = CompletableFuture()
+        self._job.gateway.trigger_savepoint(savepoint_directory, format_type, outcome=told)
+        return told
+
+    def stop_with_savepoint(
+        self,
+        advance_to_end_of_event_time: bool,
+        savepoint_directory: str | None = None,
+        format_type: SavepointFormat = SavepointFormat.CANONICAL,
+    ) -> CompletableFuture[str]:
+        """End the job with a savepoint, which the future has the path of once it has ended. When the savepoint fails,
+        the job goes on. With ``advance_to_end_of_event_time`` event time comes to its end first: all event-time timers
+        fire and functions finish.
+        """
+        told: CompletableFuture[str] = CompletableFuture()
+        self._job.gateway.stop_with_savepoint(savepoint_directory, advance_to_end_of_event_time, format_type, told)
+        return told
+
+    def trigger_checkpoint(self, kind: CheckpointKind = CheckpointKind.CONFIGURED) -> CompletableFuture[int]:
+        """The id of a checkpoint that is taken now, beside the periodic ones."""
+        told: CompletableFuture[int] = CompletableFuture()
+        self._job.gateway.trigger_checkpoint(kind, told)
+        return told
 
     def on_end(self, callback: Callable[[BaseException | None], None]) -> None:
         """Called with the job's error, or None, when it has ended."""

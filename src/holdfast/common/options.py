@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holdfast.common.backend_options import ROCKSDB, ROCKSDB_WITHOUT_EFFECT
 from holdfast.common.option_types import BOOLEAN, DURATION, FLOAT, INTEGER, MEMORY, TEXT, Option, choice
-from holdfast.types.settings import CheckpointMode, RestartKind, Retention, StorageKind
+from holdfast.types.settings import CheckpointMode, ClaimMode, RestartKind, Retention, StorageKind
 
 _CHECKPOINTING = "execution.checkpointing."
 _RESTART = "restart-strategy."
@@ -82,6 +82,13 @@ CHECKPOINT_DIRECTORY: Option[str | None] = Option(
     None,
     "Directory of checkpoints, a path or a URI (`file:`, `s3:`, `gs:`, `hdfs:`) that driver and executors can reach.",
     older=("state.checkpoints.dir", "state.backend.fs.checkpointdir"),
+)
+SAVEPOINT_DIRECTORY: Option[str | None] = Option(
+    _CHECKPOINTING + "savepoint-dir",
+    TEXT,
+    None,
+    "Directory of savepoints, a path or a URI, for those that are triggered without one.",
+    older=("state.savepoints.dir", "savepoints.state.backend.fs.dir"),
 )
 CHECKPOINT_INCREMENTAL: Option[bool] = Option(
     _CHECKPOINTING + "incremental",
@@ -225,6 +232,15 @@ RECOVERY_IGNORE_UNCLAIMED: Option[bool] = Option(
     "Start although the snapshot has state of operators that the program does not have (`--allowNonRestoredState`).",
     older=("execution.savepoint.ignore-unclaimed-state",),
 )
+RECOVERY_CLAIM_MODE: Option[ClaimMode] = Option(
+    _RECOVERY + "claim-mode",
+    choice({mode.value: mode for mode in ClaimMode}),
+    ClaimMode.NO_CLAIM,
+    "Who owns the snapshot that a job starts from. `NO_CLAIM`: it stays the user's, and no checkpoint needs it once "
+    "the first one has completed. `CLAIM`: the job deletes it when its own checkpoints have taken its place; no other "
+    "job may use it. `LEGACY`: as `NO_CLAIM`.",
+    older=("execution.savepoint-restore-mode",),
+)
 RECOVERY_FROM_LOCAL: Option[bool] = Option(
     _RECOVERY + "from-local",
     BOOLEAN,
@@ -311,7 +327,6 @@ WITHOUT_EFFECT: dict[str, str] = {
     _CHECKPOINTING + "aligned-checkpoint-timeout": "see `unaligned.enabled`",
     _CHECKPOINTING + "alignment-timeout": "see `unaligned.enabled`",
     _CHECKPOINTING + "interval-during-backlog": "sources report no backlog",
-    _CHECKPOINTING + "savepoint-dir": "there are no savepoints yet",
     _CHECKPOINTING + "write-buffer-size": "a checkpoint file is written at once",
     _CHECKPOINTING + "checkpoints-after-tasks-finish": "checkpoints go on when some sources have ended",
     _CHECKPOINTING + "checkpoints-after-tasks-finish.enabled": "see `checkpoints-after-tasks-finish`",
@@ -326,7 +341,6 @@ WITHOUT_EFFECT: dict[str, str] = {
     _CHECKPOINTING + "local-backup.enabled": "state stays on its executor between epochs anyway",
     _CHECKPOINTING + "local-backup.dirs": "see `holdfast.state.local-dir`",
     _CHECKPOINTING + "during-recovery.enabled": "a job restores completely before its first epoch",
-    _RECOVERY + "claim-mode": "always `NO_CLAIM`: the snapshot that a job starts from stays the user's",
     _RECOVERY + "without-channel-state.checkpoint-id": "channels have no state",
     **ROCKSDB_WITHOUT_EFFECT,
 }

@@ -95,6 +95,7 @@ def checkpoint_settings(configuration: Configuration) -> CheckpointSettings:
         retention=get(options.CHECKPOINT_RETENTION),
         num_retained=get(options.CHECKPOINT_NUM_RETAINED),
         directory=_checkpoint_directory(configuration),
+        savepoint_directory=get(options.SAVEPOINT_DIRECTORY),
         incremental=get(options.CHECKPOINT_INCREMENTAL),
         inline_threshold=get(options.CHECKPOINT_INLINE_THRESHOLD),
         upload_wait_ms=get(options.UPLOAD_WAIT),
@@ -152,6 +153,7 @@ def recovery_settings(configuration: Configuration) -> RecoverySettings:
         ignore_unclaimed=get(options.RECOVERY_IGNORE_UNCLAIMED),
         accept_repeated_output=get(options.RECOVERY_ACCEPT_REPEATS),
         change_max_parallelism=get(options.RECOVERY_CHANGE_MAX_PARALLELISM),
+        claim=get(options.RECOVERY_CLAIM_MODE),
         from_local=get(options.RECOVERY_FROM_LOCAL),
     )
 

@@ -21,6 +21,7 @@ from holdfast.graph.stream_graph import StreamGraph
 from holdfast.runtime.plan import TaskOptions
 from holdfast.runtime.sink import TwoPhaseCommitSink
 from holdfast.spark.checkpoints import restore_rules
+from holdfast.spark.gateway import JobGateway
 from holdfast.spark.job import Job
 from holdfast.spark.job_master import JobMaster
 from holdfast.spark.session import obtain_session
@@ -37,6 +38,7 @@ class RunningJob:
     def __init__(self, graph: JobGraph, master: JobMaster) -> None:
         self.graph = graph
         self.master = master
+        self.gateway = JobGateway(master)
         self._error: BaseException | None = None
         self._callbacks: list[Callable[[BaseException | None], None]] = []
         self._ended = threading.Event()

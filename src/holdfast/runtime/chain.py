@@ -33,6 +33,9 @@ class Chain:
         self._times_differ = len({edges[edge].event_time for edge in spec.inputs}) > 1
         self._routers: dict[int, Router] = {}
         self.finished = False
+        #: It finished because its input was cut off, not because that ended.
+        self._drained = False
+        self._draining = False
         #: Operators that had finished before this attempt, some perhaps in other chains than their neighbours of now.
         self._over: set[str] = set()
 
@@ -100,7 +103,8 @@ class Chain:
 
     # -- an epoch
 
-    def begin_epoch(self, epoch: int, nonce: str, outbox: Outbox) -> None:
+    def begin_epoch(self, epoch: int, nonce: str, outbox: Outbox, drain: bool = False) -> None:
+        self._draining = drain
         for operator in self.operators:
             operator.environment.epoch, operator.environment.nonce = epoch, nonce
             operator.rows_in = operator.output.rows = 0
@@ -125,6 +129,11 @@ class Chain:
             if not head.ended:
                 return
         self._finish()
+
+    def drain_source(self) -> None:
+        """Whatever the source has left, here its rows end."""
+        if isinstance(self.head, SourceOperator) and not self.finished:
+            self._finish()
 
     def receive(self, edge_id: int, channel: int, header: Header, body: memoryview) -> None:
         """One envelope of an input edge."""
@@ -171,6 +180,7 @@ class Chain:
         for operator in self._unfinished():
             operator.finish()
         self.finished = True
+        self._drained = self._draining
 
     def _unfinished(self) -> list[Operator]:
         return [operator for operator in self.operators if operator.spec.operator_id not in self._over]
@@ -206,6 +216,12 @@ class Chain:
             for edge_id in self.spec.outputs.get(operator_id, ()):
                 self._routers[edge_id].close_epoch(status)
         return handles
+
+    def recorded_progress(self, operator: Operator) -> tuple[int | None, bool]:
+        """What a checkpoint says of an operator: its event time, and whether its input has ended. One that was drained
+        goes on with more input, and event time begins anew.
+        """
+        return (None, False) if self._drained else (operator.watermark, self.finished)
 
     def flush_outputs(self) -> None:
         """Send the rows that wait for more, in the middle of an epoch."""

@@ -58,6 +58,8 @@ class EpochSpec:
     durable_epoch: int = -1
     #: Sources are not read: the epoch runs for timers, a checkpoint or a notification.
     read_sources: bool = True
+    #: The input counts as ended, though sources may have more: it is for whoever goes on from the savepoint.
+    drain: bool = False
     #: Operator ids of the DataFrames that have been read whole by the end of this epoch.
     data_frames_read: frozenset[str] = frozenset()
     #: The last epoch of the attempt: functions are closed at its end and local stores are removed.

@@ -227,7 +227,7 @@ class LiveTask:
                 store = self._stores[operator.spec.operator_id]
                 with store.raw_outputs() as raw:
                     operator.snapshot_state(StateSnapshotContext(request.checkpoint_id, request.timestamp, raw))
-                prepared.append(store.prepare(request, nonce, raw, (operator.watermark, chain.finished)))
+                prepared.append(store.prepare(request, nonce, raw, chain.recorded_progress(operator)))
         return prepared
 
     def commit(self, spec: EpochSpec, nonce: str) -> None:

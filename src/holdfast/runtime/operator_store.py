@@ -149,7 +149,7 @@ class OperatorStore:
         return RawStateOutputs(self._spec.describe(self._subtask), key_groups)
 
     def prepare(
-        self, request: CheckpointRequest, nonce: str, raw: RawStateOutputs, progress: tuple[int, bool]
+        self, request: CheckpointRequest, nonce: str, raw: RawStateOutputs, progress: tuple[int | None, bool]
     ) -> PreparedSubtask:
         """Pin what the checkpoint asks for, inside the epoch's transaction, before its commit. ``progress`` is the
         watermark of the operator, and whether its input has ended.

@@ -28,7 +28,7 @@ class PreparedSubtask:
     operator_state: bytes | None
     raw_keyed: bytes | None
     raw_operator: bytes | None
-    watermark: int
+    watermark: int | None
     finished: bool
     sync_millis: int
     #: Of the execution.

@@ -97,7 +97,7 @@ class TaskRun:
         self._task = LiveTask.obtain(self._plan, self._level, self._slot, self.spec, self._load_restored, self._clock)
         failpoint("task.opened", **self._facts)
         for chain in self.chains:
-            chain.begin_epoch(self.spec.epoch, self._nonce, self._outbox)
+            chain.begin_epoch(self.spec.epoch, self._nonce, self._outbox, self.spec.drain)
             chain.notify(self.spec.notifications)
         self._aligner: Aligner[Envelope] = Aligner(senders if self._level else [])
         self._by_edge = {edge: chain for chain in self.chains for edge in chain.spec.inputs}
@@ -133,9 +133,9 @@ class TaskRun:
             chain.fire_processing_timers(now)
 
     def _read_sources(self) -> Iterator[Envelope]:
-        if not self.spec.read_sources:
-            return
-        for chain in self.chains:
+        for chain in self.chains if self.spec.drain else ():
+            chain.drain_source()
+        for chain in self.chains if self.spec.read_sources else ():
             for _ in chain.read_source(self.spec.rows_per_subtask, self.spec.max_millis):
                 self.fire_timers()
                 yield from self._outbox.take()

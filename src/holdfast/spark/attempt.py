@@ -12,6 +12,7 @@ from enum import Enum
 
 from pyspark.sql import SparkSession
 
+from holdfast.checkpoint.triggers import SnapshotTrigger
 from holdfast.errors import CheckpointError, PartialOutputError, TransactionError
 from holdfast.failpoints import failpoint
 from holdfast.runtime.epoch import Acknowledgement, EpochSpec, Notification, NotificationKind
@@ -103,7 +104,11 @@ class Attempt:
                 self._context.control.check()
                 if self._should_spread_again():
                     return Outcome.SPREAD_AGAIN
-                self._run_epoch(coordinator.trigger_if_due(self._epoch + 1, wall_clock()))
+                last = coordinator.triggers.take_last()
+                if last is None:
+                    self._run_epoch(coordinator.trigger_if_due(self._epoch + 1, wall_clock()))
+                elif self._ended_with_savepoint(last):
+                    return Outcome.FINISHED
             self._finish()
             return Outcome.FINISHED
         finally:
@@ -113,10 +118,13 @@ class Attempt:
 
     # -- one epoch
 
-    def _run_epoch(self, request: CheckpointRequest | None, read_sources: bool = True, close: bool = False) -> None:
+    def _run_epoch(
+        self, request: CheckpointRequest | None, read_sources: bool = True, close: bool = False, drain: bool = False
+    ) -> None:
         context = self._context
         unread = self._data_frames.unread() if read_sources else ()
-        spec = self._spec(request, read_sources, close, self._data_frames.read_with(unread))
+        over = self._data_frames.unread() if drain else unread
+        spec = self._spec(request, read_sources, close, drain, self._data_frames.read_with(over))
         started = time.time()
         acknowledgements, partitions = self._runner.run(spec, unread)
         failpoint("driver.epoch-collected", epoch=spec.epoch, attempt=spec.attempt)
@@ -133,18 +141,23 @@ class Attempt:
         )
         self._idle = rows == 0
         if request is not None:
-            self._checkpoints.take(request, acknowledgements, self._data_frames.snapshots())
+            assert spec.writer is not None
+            self._checkpoints.take(request, spec.writer.notes(), acknowledgements, self._data_frames.snapshots())
         else:
             self._checkpoints.settle()
         context.transactions.publish_epoch(everything=self._publishes_every_epoch())
 
     def _spec(
-        self, request: CheckpointRequest | None, read_sources: bool, close: bool, data_frames_read: frozenset[str]
+        self,
+        request: CheckpointRequest | None,
+        read_sources: bool,
+        close: bool,
+        drain: bool,
+        data_frames_read: frozenset[str],
     ) -> EpochSpec:
-        settings, storage = self._job.epoch, self._context.checkpoints.storage
+        settings, coordinator = self._job.epoch, self._context.checkpoints.coordinator
         notifications = tuple(
-            Notification(NotificationKind(n.kind.name), n.checkpoint_id)
-            for n in self._context.checkpoints.coordinator.take_notifications()
+            Notification(NotificationKind(n.kind.name), n.checkpoint_id) for n in coordinator.take_notifications()
         )
         return EpochSpec(
             attempt=self._number,
@@ -156,14 +169,16 @@ class Attempt:
             rows_per_subtask=max(1, settings.max_rows // self._job.plan.slots),
             max_millis=settings.max_time_ms,
             checkpoint=request,
-            writer=storage.writer(request.checkpoint_id, self._number) if request is not None else None,
+            writer=coordinator.writer_for(request) if request is not None else None,
             reader=self._point.reader if self._point is not None else None,
             notifications=notifications,
             durable_epoch=self._checkpoints.durable_epoch,
             read_sources=read_sources,
             data_frames_read=data_frames_read,
             close=close,
-            upload_wait_seconds=self._job.checkpoint.upload_wait_ms / 1000,
+            drain=drain,
+            # When no epoch follows, no worker is kept alive for an upload that goes on alone.
+            upload_wait_seconds=self._job.checkpoint.upload_wait_ms / 1000 if read_sources else None,
         )
 
     def _take_in(self, acknowledgements: list[Acknowledgement]) -> int:
@@ -206,7 +221,8 @@ class Attempt:
         due = [now + self._job.epoch.idle_wait_ms]
         checkpoint_due = self._context.checkpoints.coordinator.next_due()
         due += [t for t in (self._next_timer, checkpoint_due) if t is not None]
-        self._context.control.sleep((min(due) - now) / 1000)
+        triggers = self._context.checkpoints.coordinator.triggers
+        self._context.control.sleep((min(due) - now) / 1000, unless=triggers.waiting)
 
     def _should_spread_again(self) -> bool:
         """An executor came, for one that was lost or beside the others, and the checkpoint just taken lets state
@@ -231,12 +247,40 @@ class Attempt:
 
     # -- the end
 
+    def _ended_with_savepoint(self, trigger: SnapshotTrigger) -> bool:
+        """Take a savepoint behind which nothing else happens in the job; False when it failed and the job goes on."""
+        context, coordinator = self._context, self._context.checkpoints.coordinator
+        coordinator.suspend()
+        request = coordinator.trigger(trigger, self._epoch + 1, wall_clock())
+        if request is None:
+            return False
+        context.control.ending = trigger
+        self._run_epoch(request, read_sources=False, drain=trigger.drain)
+        self._checkpoints.wait(context.control)
+        if trigger.completed is None:
+            context.control.ending = None
+            failure = trigger.outcome.exception()
+            logger.warning("The job goes on, its savepoint failed: %s", failure)
+            if trigger.drain:
+                raise CheckpointError(f"The job was drained, and then its savepoint failed: {failure}")
+            return False
+        if trigger.cancel_job:
+            context.checkpoints.cancelled_behind(trigger.completed)
+            context.control.cancel()
+            context.control.check()
+        self._close_in_order()
+        return True
+
     def _finish(self) -> None:
-        """The input has ended: a last checkpoint, its commit, then functions are told and closed."""
+        """The input has ended: a last checkpoint and its commit, then the rest."""
         if self._job.checkpoint.interval_ms is not None:
             self._final_checkpoint()
         else:
             self._publish_the_rest()
+        self._close_in_order()
+
+    def _close_in_order(self) -> None:
+        """Functions are told of the last checkpoint and closed."""
         for step in (self._close_functions, self._context.transactions.abort_strays):
             try:
                 step()
@@ -264,7 +308,7 @@ class Attempt:
         for _ in range(_FINAL_TRIES):
             if self._ended_durably():
                 return
-            self._run_epoch(coordinator.trigger_if_due(self._epoch + 1, wall_clock(), force=True), read_sources=False)
+            self._run_epoch(coordinator.trigger(SnapshotTrigger(), self._epoch + 1, wall_clock()), read_sources=False)
         if not self._ended_durably():
             raise CheckpointError(
                 f"The final checkpoint failed {_FINAL_TRIES} times; the results after the last completed one are not "

@@ -74,8 +74,6 @@ class JobCheckpoints:
 
     def _open(self, job: Job) -> None:
         settings = job.checkpoint
-        if self.directory is not None:
-            self.directory.check_not_ended()
         if settings.directory is not None:
             files = FileCheckpointStorage(settings.directory, job.facts.job_id, settings.inline_threshold)
             self.storage: CheckpointStorage = files
@@ -96,6 +94,11 @@ class JobCheckpoints:
         self.coordinator = CheckpointCoordinator(policy, job.facts, self.storage, self.store, wall_clock)
         # Once the job has a checkpoint of its own, the other snapshot is not needed, and may be gone.
         self._initial = self._open_initial() if self.store.latest() is None else None
+        if self.directory is not None:
+            self.directory.check_not_ended(self._initial.metadata if self._initial is not None else None)
+        #: What the job ended with.
+        self._savepoint: CompletedCheckpoint | None = None
+        self._stop_point: RestorePoint | None = None
 
     def next_attempt(self) -> int:
         if self.directory is not None:
@@ -104,7 +107,11 @@ class JobCheckpoints:
         return self._memory_attempts
 
     def select(self) -> RestorePoint | None:
-        """The newest readable checkpoint of this job, else the snapshot that the job was started from, else nothing."""
+        """The newest readable checkpoint of this job, else the snapshot that the job was started from, else nothing;
+        before them all, the savepoint that it was stopped with.
+        """
+        if self._stop_point is not None:
+            return self._stop_point
         accept = self._job.recovery.accept_repeated_output
         completed = self.coordinator.select_for_restore(accept)
         if completed is not None:
@@ -145,6 +152,29 @@ class JobCheckpoints:
         except JobLockedError:
             return []
 
+    def stopped_with(self, savepoint: CompletedCheckpoint) -> None:
+        """From here on the savepoint is what there is of the job: its rows are published, here or by whoever goes on
+        from it, and nothing goes back beyond it.
+        """
+        if self.directory is not None:
+            self.directory.record_end(_FINISHED, savepoint)
+        self._savepoint = savepoint
+        metadata, reader = open_snapshot(savepoint.location)
+        self._stop_point = RestorePoint(metadata, reader, None, metadata.operators, foreign=True)
+
+    def cancelled_behind(self, savepoint: CompletedCheckpoint) -> None:
+        """The job ends without publishing the rows that the savepoint holds: whoever goes on from it does."""
+        self._savepoint = savepoint
+
+    @property
+    def stopped_at(self) -> str | None:
+        """The savepoint that the job was stopped with, once that is recorded."""
+        return self._savepoint.location if self._stop_point is not None and self._savepoint is not None else None
+
+    def left_to_others(self) -> tuple[OperatorRecord, ...]:
+        """What must not be undone because a savepoint that the job ends with holds it."""
+        return self._savepoint.metadata.operators if self._savepoint is not None else ()
+
     def close(self, status: str) -> None:
         """The job has ended: its checkpoints go, or stay, as the retention says."""
         delete = deletes_checkpoints(self._job.checkpoint.retention, status) and self.coordinator.disposable
@@ -167,7 +197,7 @@ class JobCheckpoints:
         if self.directory is None:
             return True
         try:
-            self.directory.record_end(status)
+            self.directory.record_end(status, self._savepoint)
         except StorageError as error:
             logger.warning("That the job ended could not be recorded, so its checkpoints stay: %s", error)
             return False

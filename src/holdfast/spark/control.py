@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 
+from holdfast.checkpoint.triggers import SnapshotTrigger
 from holdfast.errors import HoldfastError
 
 
@@ -17,6 +19,8 @@ class JobControl:
     def __init__(self) -> None:
         self._wake = threading.Condition()
         self._cancelled = False
+        #: The savepoint that the job is ending with.
+        self.ending: SnapshotTrigger | None = None
 
     def cancel(self) -> None:
         with self._wake:
@@ -31,10 +35,15 @@ class JobControl:
         if self._cancelled:
             raise JobCancelled("The job was cancelled.")
 
-    def sleep(self, seconds: float) -> None:
-        """Wait, unless somebody asks for something meanwhile."""
+    def wake(self) -> None:
+        """Something was asked for."""
+        with self._wake:
+            self._wake.notify_all()
+
+    def sleep(self, seconds: float, unless: Callable[[], bool] = lambda: False) -> None:
+        """Wait, unless the job is cancelled or ``unless`` holds, or somebody asks for something meanwhile."""
         if seconds <= 0:
             return
         with self._wake:
-            if not self._cancelled:
+            if not self._cancelled and not unless():
                 self._wake.wait(seconds)

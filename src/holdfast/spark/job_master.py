@@ -9,6 +9,7 @@ from typing import NoReturn
 import cloudpickle
 from pyspark.sql import SparkSession
 
+from holdfast.checkpoint.reasons import CheckpointFailureReason
 from holdfast.checkpoint.restart import RestartStrategy, strategy_for
 from holdfast.errors import (
     HoldfastError,
@@ -44,7 +45,7 @@ class JobMaster:
     """One job in this driver. ``run`` blocks; ``control`` and ``history`` may be used from other threads."""
 
     def __init__(self, job: Job, session: SparkSession) -> None:
-        self._job = job
+        self.job = job
         self._session = session
         self.control = JobControl()
         self.history = JobHistory()
@@ -61,7 +62,7 @@ class JobMaster:
         """Until the job has ended. JobExecutionError when it failed for good."""
         status = JobStatus.FAILED
         try:
-            with epoch_session(self._session, self._job.spark_settings, own=not self._job.data_frames) as session:
+            with epoch_session(self._session, self.job.spark_settings, own=not self.job.data_frames) as session:
                 status = self._run_attempts(session)
         finally:
             self._set_status(status)
@@ -69,10 +70,11 @@ class JobMaster:
                 self.checkpoints.suspend()
             else:
                 self.checkpoints.close(status.value)
+            self._answer_ending(status)
         return self.history
 
     def _run_attempts(self, session: SparkSession) -> JobStatus:
-        job = self._job
+        job = self.job
         strategy = strategy_for(job.restart)
         context = AttemptContext(
             job,
@@ -88,13 +90,17 @@ class JobMaster:
             try:
                 if self._run_attempt(context) is Outcome.FINISHED:
                     return JobStatus.FINISHED
-            except JobCancelled:
+            except JobCancelled as cancelled:
+                if self.checkpoints.stopped_at is not None:
+                    return self._end_stopped(cancelled)
                 self._set_status(JobStatus.CANCELLING)
                 self.execution_graph.end(ExecutionState.CANCELED)
                 self._settle_transactions()
                 return JobStatus.CANCELED
             except Exception as error:
                 failure = failure_of(error)
+                if self.checkpoints.stopped_at is not None:
+                    return self._end_stopped(failure)
                 if application_is_gone(session):
                     self._suspend(failure)
                 self._after_failure(failure, strategy)
@@ -108,7 +114,7 @@ class JobMaster:
             logger.info(
                 "Attempt %d of job %s starts from checkpoint %d (epoch %d)",
                 number,
-                self._job.facts.job_id,
+                self.job.facts.job_id,
                 point.metadata.checkpoint_id,
                 point.metadata.epoch,
             )
@@ -116,7 +122,7 @@ class JobMaster:
             logger.info(
                 "Attempt %d of job %s starts with empty state, at the beginning of its sources",
                 number,
-                self._job.facts.job_id,
+                self.job.facts.job_id,
             )
         self._recover_transactions(point)
         self._await_executors(context.session)
@@ -127,7 +133,7 @@ class JobMaster:
     def _await_executors(self, session: SparkSession) -> None:
         """As many as the attempt before had: Spark replaces those that are lost, and slots are spread over all."""
         if self._executors == 0:
-            self._executors = first_executors(session, self._job.plan.slots, self._pause)
+            self._executors = first_executors(session, self.job.plan.slots, self._pause)
         else:
             self._executors = wait_for_executors(session, self._executors, self._pause)
 
@@ -144,7 +150,8 @@ class JobMaster:
         holds = own is not None and any(s.transactions for o in operators for s in o.subtasks)
         if holds and own is not None:
             self.checkpoints.coordinator.begin_commit(own.checkpoint_id)
-        self._transactions.recover(operators, self.checkpoints.dead_origin(point))
+        left = self.checkpoints.left_to_others()
+        self._transactions.recover(operators, self.checkpoints.dead_origin(point), left)
         if holds and own is not None:
             self.checkpoints.coordinator.committed(own.checkpoint_id)
 
@@ -153,6 +160,7 @@ class JobMaster:
         self._set_status(JobStatus.FAILING)
         self.execution_graph.end(ExecutionState.FAILED)
         self.checkpoints.coordinator.fail_epoch()
+        self._answer_ending(JobStatus.FAILING, str(failure))
         if self.control.cancelled and not isinstance(failure, PartialOutputError):
             return
         if isinstance(failure, _WRONG_PROGRAM):
@@ -174,12 +182,36 @@ class JobMaster:
 
     def _free_move(self) -> bool:
         """Only where a checkpoint brings everything back, and only while checkpoints go on completing in between."""
-        if not self._job.checkpoint.enabled:
+        if not self.job.checkpoint.enabled:
             return False
         completed = self.checkpoints.coordinator.statistics.counts.completed
         self._moves = self._moves + 1 if completed == self._completed_at_move else 0
         self._completed_at_move = completed
         return self._moves < _FREE_MOVES
+
+    def _end_stopped(self, failure: HoldfastError) -> JobStatus:
+        """Something failed behind the savepoint that the job was stopped with. That savepoint holds everything: what
+        is not yet published is published from it.
+        """
+        self._settle_transactions()
+        if not self._unfinished:
+            logger.warning("The job is stopped, but did not close in order: %s", failure)
+            return JobStatus.FINISHED
+        raise JobExecutionError(
+            f"Job '{self.job.facts.job_name}' ({self.job.facts.job_id}) was stopped with the savepoint "
+            f"{self.checkpoints.stopped_at}, and then its output could not be published, or only in part: {failure}. "
+            "Start it from that savepoint: this publishes the rest, once."
+        ) from failure
+
+    def _answer_ending(self, status: JobStatus, failure: str = "") -> None:
+        """Tell whoever asked for the job to end with a savepoint how that went."""
+        ending, self.control.ending = self.control.ending, None
+        if ending is None:
+            return
+        if status in (JobStatus.FINISHED, JobStatus.CANCELED):
+            ending.succeed()
+        seen = f"The savepoint {ending.completed.location} is complete. " if ending.completed is not None else ""
+        ending.fail(CheckpointFailureReason.EPOCH_FAILED, f"{seen}The job is {status.value}. {failure}".rstrip())
 
     def _settle_transactions(self) -> None:
         """No attempt follows: what a completed checkpoint holds is committed, and the rest is aborted."""
@@ -190,7 +222,7 @@ class JobMaster:
             logger.warning(
                 "Open transactions of job %s are left as they are, and its checkpoints stay for whoever restores it: "
                 "%s: %s",
-                self._job.facts.job_id,
+                self.job.facts.job_id,
                 type(error).__name__,
                 error,
             )
@@ -199,7 +231,7 @@ class JobMaster:
         self._settle_transactions()
         self.history.failures.append(FailureRecord(self.history.attempt, time.time(), failure, False, reason))
         raise JobExecutionError(
-            f"Job '{self._job.facts.job_name}' ({self._job.facts.job_id}) failed in attempt {self.history.attempt} "
+            f"Job '{self.job.facts.job_name}' ({self.job.facts.job_id}) failed in attempt {self.history.attempt} "
             f"and is not restarted ({reason}): "
             f"{type(failure).__name__}: {failure}"
         ) from failure
@@ -207,7 +239,7 @@ class JobMaster:
     def _suspend(self, failure: HoldfastError) -> NoReturn:
         """No attempt can run in an application that has ended. For the job it is as if its driver had died."""
         self._unfinished = True
-        directory, job_id = self._job.checkpoint.directory, self._job.facts.job_id
+        directory, job_id = self.job.checkpoint.directory, self.job.facts.job_id
         if directory is None:
             advice = "Its checkpoints were in this driver's memory: set execution.checkpointing.dir to keep them"
         else:
@@ -218,7 +250,7 @@ class JobMaster:
         reason, attempt = "the Spark application is gone", self.history.attempt
         self.history.failures.append(FailureRecord(attempt, time.time(), failure, False, reason))
         raise JobExecutionError(
-            f"The Spark application of job '{self._job.facts.job_name}' ({job_id}) is gone: its context was stopped, "
+            f"The Spark application of job '{self.job.facts.job_name}' ({job_id}) is gone: its context was stopped, "
             "or "
             f"the driver's JVM died, in attempt {attempt}. {advice}. {type(failure).__name__}: {failure}"
         ) from failure

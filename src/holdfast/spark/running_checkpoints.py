@@ -8,7 +8,6 @@ from collections.abc import Iterable
 
 from holdfast.checkpoint.completed import CompletedCheckpoint
 from holdfast.checkpoint.reasons import CheckpointFailureReason
-from holdfast.checkpoint.shared_files import FileOrigin
 from holdfast.errors import StorageError
 from holdfast.failpoints import failpoint
 from holdfast.runtime.epoch import Acknowledgement
@@ -17,7 +16,8 @@ from holdfast.spark.checkpoints import JobCheckpoints
 from holdfast.spark.control import JobControl
 from holdfast.spark.late_snapshots import LateSnapshots
 from holdfast.spark.transactions import SinkTransactions
-from holdfast.state.handles import CheckpointRequest, SubtaskSnapshot
+from holdfast.state.handles import CheckpointRequest, SnapshotType, SubtaskSnapshot
+from holdfast.state.snapshot_io import CheckpointNotes
 from holdfast.types.clock import wall_clock
 
 logger = logging.getLogger(__name__)
@@ -37,7 +37,7 @@ class RunningCheckpoints:
         durable_epoch: int,
     ) -> None:
         self._coordinator = checkpoints.coordinator
-        self._storage = checkpoints.storage
+        self._checkpoints = checkpoints
         self._transactions = transactions
         self._late = LateSnapshots(heartbeat_timeout_ms, wall_clock)
         #: Aborted checkpoints for which somebody may still be writing, and since when.
@@ -51,13 +51,18 @@ class RunningCheckpoints:
         return self._late.outstanding
 
     def take(
-        self, request: CheckpointRequest, acknowledgements: list[Acknowledgement], own: Iterable[SubtaskSnapshot]
+        self,
+        request: CheckpointRequest,
+        notes: CheckpointNotes | None,
+        acknowledgements: list[Acknowledgement],
+        own: Iterable[SubtaskSnapshot],
     ) -> None:
-        """The epoch that carried the checkpoint is accepted. ``own`` are snapshots that the driver itself took."""
+        """The epoch that carried the checkpoint is accepted. ``notes`` are where its late snapshots tell of themselves,
+        ``own`` are snapshots that the driver itself took.
+        """
         for acknowledgement in acknowledgements:
             self._take_result(request, UploadResult(acknowledgement.snapshots, acknowledgement.snapshot_failure))
         self._take_result(request, UploadResult(tuple(own)))
-        notes = self._storage.writer(request.checkpoint_id, request.attempt).notes()
         self._late.expect(request, notes, [a.late_snapshots for a in acknowledgements if a.late_snapshots])
         self.settle()
 
@@ -73,8 +78,7 @@ class RunningCheckpoints:
         for number in self._coordinator.ready():
             completed = self._coordinator.complete(number)
             if completed is not None:
-                self.durable_epoch = completed.metadata.epoch
-                self._publish(completed)
+                self._follow(completed)
                 self._sweep_given_up()
         self._give_up(self._coordinator.pending_ids())
         if self._coordinator.job_failure is not None:
@@ -98,6 +102,20 @@ class RunningCheckpoints:
         for snapshot in result.snapshots:
             self._coordinator.acknowledge(number, self._transactions.attach(snapshot, request.epoch))
 
+    def _follow(self, completed: CompletedCheckpoint) -> None:
+        """What the type of a completed snapshot asks for: a savepoint is the user's, and nothing follows."""
+        match completed.metadata.checkpoint_type:
+            case SnapshotType.CHECKPOINT:
+                self.durable_epoch = completed.metadata.epoch
+                self._publish(completed)
+            case SnapshotType.SYNC_SAVEPOINT:
+                failpoint("driver.savepoint-completed", checkpoint=completed.checkpoint_id)
+                self._checkpoints.stopped_with(completed)
+                failpoint("driver.stop-recorded", checkpoint=completed.checkpoint_id)
+                self._transactions.publish_checkpoint(completed.metadata.epoch)
+            case SnapshotType.SAVEPOINT:
+                pass
+
     def _publish(self, completed: CompletedCheckpoint) -> None:
         if not self._transactions.has_waiting():
             return
@@ -110,7 +128,7 @@ class RunningCheckpoints:
         """Delete what uploads wrote before they noticed that their checkpoint was aborted."""
         for request, since in self._given_up:
             if wall_clock() - since >= self._heartbeat_timeout:
-                self._coordinator.delete_files_of(FileOrigin(request.attempt, request.checkpoint_id))
+                self._coordinator.delete_files_of(request)
 
     def _give_up(self, pending: Iterable[int]) -> None:
         try:

@@ -29,21 +29,26 @@ class SinkTransactions:
         self._sinks = sinks
         self._waiting: dict[_Owner, list[tuple[int, bytes]]] = defaultdict(list)
 
-    def recover(self, restored: Iterable[OperatorRecord], snapshot_jobs: Iterable[str]) -> None:
-        """A new attempt begins: commit what the restored checkpoint holds, abort everything else that is open.
+    def recover(
+        self,
+        restored: Iterable[OperatorRecord],
+        snapshot_jobs: Iterable[str],
+        left_to_others: Iterable[OperatorRecord] = (),
+    ) -> None:
+        """A new attempt begins, or none follows: commit what the restored checkpoint holds, abort everything else that
+        is open and not ``left_to_others``.
 
         ``snapshot_jobs`` are jobs whose open transactions are ours to abort: this one, and one that is known to be
         dead.
         """
         self._waiting.clear()
-        records = {record.operator_id: record for record in restored}
+        held, others = _handles_of(restored), _handles_of(left_to_others)
         jobs = [self._job_id, *snapshot_jobs]
         for operator_id, sink in self._sinks.items():
-            record = records.get(operator_id)
-            handles = [handle for s in record.subtasks for handle in s.transactions] if record is not None else []
+            handles = held.get(operator_id, [])
             if handles:
                 _commit(sink, handles, recovering=True)
-            self._abort_others(operator_id, jobs, handles)
+            self._abort_others(operator_id, jobs, handles + others.get(operator_id, []))
 
     def abort_strays(self) -> None:
         """At the end of the job: drop what was left by executions that Spark repeated, of which only one counts."""
@@ -98,6 +103,10 @@ class SinkTransactions:
             failpoint("sink.after-commit", operator=operator_id)
             for owner in owners:
                 self._waiting[owner] = [(e, h) for e, h in self._waiting[owner] if through is not None and e > through]
+
+
+def _handles_of(records: Iterable[OperatorRecord]) -> dict[str, list[bytes]]:
+    return {record.operator_id: [handle for s in record.subtasks for handle in s.transactions] for record in records}
 
 
 def _commit(sink: TwoPhaseCommitSink, handles: list[bytes], recovering: bool) -> None:

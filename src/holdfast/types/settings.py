@@ -26,6 +26,16 @@ class Retention(StrEnum):
     RETAIN_ON_CANCELLATION = "RETAIN_ON_CANCELLATION"
 
 
+class ClaimMode(StrEnum):
+    """Who owns the snapshot that a job starts from. No checkpoint of a job ever needs files of another's snapshot, so
+    that LEGACY, which left that open, is the same as NO_CLAIM.
+    """
+
+    NO_CLAIM = "NO_CLAIM"
+    CLAIM = "CLAIM"
+    LEGACY = "LEGACY"
+
+
 class StorageKind(StrEnum):
     """Where checkpoints are kept."""
 
@@ -53,6 +63,7 @@ class CheckpointSettings:
     retention: Retention = Retention.NO_EXTERNALIZED_CHECKPOINTS
     num_retained: int = 1
     directory: str | None = None
+    savepoint_directory: str | None = None
     incremental: bool = True
     inline_threshold: int = 20 << 10
     upload_wait_ms: int = 100
@@ -136,4 +147,5 @@ class RecoverySettings:
     ignore_unclaimed: bool = False
     accept_repeated_output: bool = False
     change_max_parallelism: bool = False
+    claim: ClaimMode = ClaimMode.NO_CLAIM
     from_local: bool = True
