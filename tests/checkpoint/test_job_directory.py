@@ -8,13 +8,16 @@ import sys
 import threading
 from pathlib import Path
 
+import msgspec
 import pytest
 from pyarrow import fs
 
 from holdfast.checkpoint import job_lock
+from holdfast.checkpoint.completed import CompletedCheckpoint
 from holdfast.checkpoint.job_directory import JobDirectory
 from holdfast.errors import ConfigurationError, JobEndedError, JobLockedError, StorageError
 from holdfast.storage.remote import ArrowStorage
+from tests.checkpoint.samples import metadata
 
 HOLDER = """
 import sys, time
@@ -128,17 +131,29 @@ class TestEnd:
     def test_a_job_that_runs_has_none(self, tmp_path: Path) -> None:
         with JobDirectory(str(tmp_path), "job") as directory:
             directory.next_attempt()
-            directory.check_not_ended()
+            assert not directory.has_ended()
 
     def test_it_is_recorded_for_every_driver_after(self, tmp_path: Path) -> None:
         JobDirectory(str(tmp_path), "job").record_end("FINISHED")
-        JobDirectory(str(tmp_path), "other").check_not_ended()
+        assert not JobDirectory(str(tmp_path), "other").has_ended()
+        assert JobDirectory(str(tmp_path), "job").has_ended()
         with pytest.raises(JobEndedError, match=rf"job job has ended before \(FINISHED at 20.*delete {tmp_path}/job "):
-            JobDirectory(str(tmp_path), "job").check_not_ended()
+            JobDirectory(str(tmp_path), "job").check_may_go_on()
 
     @pytest.mark.parametrize("content", [b"", b"{}", b"\xff"])
     def test_a_strange_record_counts(self, tmp_path: Path, content: bytes) -> None:
         (tmp_path / "job").mkdir()
         (tmp_path / "job/ended").write_bytes(content)
         with pytest.raises(JobEndedError, match="it is not known how"):
-            JobDirectory(str(tmp_path), "job").check_not_ended()
+            JobDirectory(str(tmp_path), "job").check_may_go_on()
+
+    def test_it_goes_on_from_the_savepoint_that_it_ended_with_and_from_no_other(self, tmp_path: Path) -> None:
+        ended_with = CompletedCheckpoint(msgspec.structs.replace(metadata(7), job_id="job"), "/savepoints/savepoint-job-1")
+        directory = JobDirectory(str(tmp_path), "job")
+        directory.record_end("FINISHED", ended_with)
+        for other in (None, msgspec.structs.replace(metadata(6), job_id="job"), metadata(7)):
+            with pytest.raises(JobEndedError, match=r"state-recovery\.path: /savepoints/savepoint-job-1"):
+                directory.check_may_go_on(other)
+        directory.check_may_go_on(ended_with.metadata)
+        directory.forget_end()
+        assert not directory.has_ended()

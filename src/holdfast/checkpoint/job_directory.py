@@ -70,29 +70,35 @@ class JobDirectory:
         )
         self._storage.write_atomic(_ENDED, msgspec.json.encode(end))
 
-    def check_not_ended(self, restored: CheckpointMetadata | None = None) -> None:
-        """JobEndedError when a run of this job has ended: another one would publish its results again. Not when it
-        goes on from the savepoint that it ended with: from then on it has not ended.
+    def has_ended(self) -> bool:
+        """Whether a run of this job has ended, so that it goes on from the savepoint that it ended with, or not at
+        all.
         """
-        if not self._storage.exists(_ENDED):
-            return
+        return self._storage.exists(_ENDED)
+
+    def check_may_go_on(self, restored: CheckpointMetadata | None = None) -> None:
+        """JobEndedError for a job that has ended, since another run would publish its results again; unless
+        ``restored`` is the savepoint that it ended with.
+        """
         end = self._read_end()
-        if end is not None and end.savepoint_id is not None:
-            if restored is not None and (restored.job_id, restored.checkpoint_id) == (self._job_id, end.savepoint_id):
-                self._storage.delete(_ENDED)
-                return
+        if end is None or end.savepoint_id is None:
+            told = "it is not known how" if end is None else f"{end.status} at {end.at}"
+            raise JobEndedError(
+                f"job {self._job_id} has ended before ({told}; {self._storage.location(_ENDED)} says so), and "
+                "no checkpoint of it is left: another run would begin at the beginning of its sources and publish its "
+                "results again. Start it under another holdfast.job-id. To repeat this one, remove the results that it "
+                f"published, delete {self.uri} and start again."
+            )
+        if restored is None or (restored.job_id, restored.checkpoint_id) != (self._job_id, end.savepoint_id):
             raise JobEndedError(
                 f"job {self._job_id} was stopped with a savepoint ({end.status} at {end.at}; "
                 f"{self._storage.location(_ENDED)} says so). Go on from it with execution.state-recovery.path: "
                 f"{end.savepoint}, or wherever it was copied to; or start another job under another holdfast.job-id."
             )
-        told = "it is not known how" if end is None else f"{end.status} at {end.at}"
-        raise JobEndedError(
-            f"job {self._job_id} has ended before ({told}; {self._storage.location(_ENDED)} says so), and "
-            "no checkpoint of it is left: another run would begin at the beginning of its sources and publish its "
-            "results again. Start it under another holdfast.job-id. To repeat this one, remove the results that it "
-            f"published, delete {self.uri} and start again."
-        )
+
+    def forget_end(self) -> None:
+        """The job goes on."""
+        self._storage.delete(_ENDED)
 
     def _read_end(self) -> JobEnd | None:
         try:

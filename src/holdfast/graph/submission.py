@@ -13,6 +13,7 @@ import xxhash
 
 from holdfast.checkpoint.completed_store import FileCompletedCheckpointStore
 from holdfast.checkpoint.job import JobFacts, JobOperator
+from holdfast.checkpoint.job_directory import JobDirectory
 from holdfast.checkpoint.restore_rules import match_operators
 from holdfast.checkpoint.storage import FileCheckpointStorage, open_snapshot
 from holdfast.graph.job_graph import JobGraph, JobSettings, build_job_graph
@@ -159,7 +160,7 @@ def _adopted_max_parallelism(graph: JobGraph) -> dict[str, int]:
 def _snapshot_to_start_from(graph: JobGraph) -> CheckpointMetadata | None:
     """The newest checkpoint that an earlier driver left under the same job id, else the snapshot that was asked for."""
     checkpoint, recovery = graph.settings.checkpoint, graph.settings.recovery
-    if checkpoint.directory is not None:
+    if checkpoint.directory is not None and not JobDirectory(checkpoint.directory, graph.job_id).has_ended():
         storage = FileCheckpointStorage(checkpoint.directory, graph.job_id)
         store = FileCompletedCheckpointStore(storage, checkpoint.num_retained)
         store.recover()

@@ -90,12 +90,20 @@ class JobCheckpoints:
             tolerable_failures=settings.tolerable_failures,
             incremental=settings.incremental,
         )
-        self.store.recover()
+        damaged = self.store.recover()
+        self._initial: RestorePoint | None = None
+        if self.directory is not None and self.directory.has_ended():
+            self._initial = self._open_initial()
+            self.directory.check_may_go_on(self._initial.metadata if self._initial is not None else None)
+            # Its driver may have died before it could let go of them.
+            kept = [each.checkpoint_id for each in self.store.all()]
+            for superseded in kept + [each.checkpoint_id for each in damaged]:
+                self.store.remove(superseded)
+            self.directory.forget_end()
+        elif self.store.latest() is None:
+            # Once the job has a checkpoint of its own, the other snapshot is not needed, and may be gone.
+            self._initial = self._open_initial()
         self.coordinator = CheckpointCoordinator(policy, job.facts, self.storage, self.store, wall_clock)
-        # Once the job has a checkpoint of its own, the other snapshot is not needed, and may be gone.
-        self._initial = self._open_initial() if self.store.latest() is None else None
-        if self.directory is not None:
-            self.directory.check_not_ended(self._initial.metadata if self._initial is not None else None)
         #: What the job ended with.
         self._savepoint: CompletedCheckpoint | None = None
         self._stop_point: RestorePoint | None = None

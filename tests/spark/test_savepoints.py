@@ -1,0 +1,334 @@
+"""Savepoints of whole jobs: what follows from each kind, and that output is exact over stops, cancels and failures."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from holdfast import failpoints
+from holdfast.checkpoint.storage import open_snapshot
+from holdfast.checkpoint.triggers import CheckpointKind
+from holdfast.common import JobClient
+from holdfast.errors import CheckpointError, JobEndedError, JobExecutionError
+from holdfast.runtime.epoch import EpochSpec
+from holdfast.state.handles import SnapshotType
+from tests.integration.programs import published
+from tests.kit.faults import FaultPlan
+from tests.spark.in_process import EPOCHS, InProcessSpark, WatchedSink, counting, counts_of, settings, staged
+
+
+@pytest.fixture
+def faults(tmp_path: Path) -> Iterator[FaultPlan]:
+    yield FaultPlan(tmp_path / "faults")
+    failpoints.install(None)
+
+
+def start(tmp_path: Path, ends: bool = False, **changes: str) -> JobClient:
+    given = {"execution.checkpointing.savepoint-dir": str(tmp_path / "savepoints"), **changes}
+    return counting(settings(tmp_path, **given), EPOCHS, WatchedSink(tmp_path / "out"), ends=ends)
+
+
+def wait_for_rows(client: JobClient, epochs: int) -> None:
+    """Until so many epochs have been read."""
+    while len(client.get_history().epochs) < epochs and client.is_running():
+        time.sleep(0.002)
+
+
+def resume(tmp_path: Path, path: str, **changes: str) -> JobClient:
+    """Go on from a savepoint until the input ends."""
+    client = start(tmp_path, ends=True, **{"execution.state-recovery.path": path, **changes})
+    client.get_job_execution_result().result(30)
+    return client
+
+
+def status(client: JobClient) -> str:
+    return client.get_job_status().result().name
+
+
+def test_a_savepoint_changes_nothing_for_the_job(in_process: InProcessSpark, tmp_path: Path) -> None:
+    client = start(tmp_path)
+    wait_for_rows(client, 2)
+    path = client.trigger_savepoint().result(30)
+    metadata, _ = open_snapshot(path)
+    assert metadata.checkpoint_type is SnapshotType.SAVEPOINT
+    assert Path(path).parent == tmp_path / "savepoints"
+    assert Path(path).name.startswith("savepoint-job-")
+    wait_for_rows(client, 10)
+    assert client.is_running()
+    kept = [int(folder.name[4:]) for folder in (tmp_path / "chk/job").glob("chk-*")]
+    assert metadata.checkpoint_id not in kept, "it is in no store"
+    client.cancel().result(30)
+    assert Path(path, "_metadata").exists(), "it is the user's"
+    assert published(tmp_path / "out") == counts_of(EPOCHS)
+
+
+def test_stop_publishes_everything_and_the_savepoint_goes_on_under_the_same_id(
+    in_process: InProcessSpark, tmp_path: Path
+) -> None:
+    client = start(tmp_path)
+    wait_for_rows(client, 3)
+    path = client.stop_with_savepoint(False).result(30)
+    client.get_job_execution_result().result(30)
+    assert status(client) == "FINISHED"
+    read = open_snapshot(path)[0].epoch - 1
+    assert published(tmp_path / "out") == counts_of(EPOCHS[:read])
+    assert staged(tmp_path / "out") == []
+    with pytest.raises(JobEndedError, match=r"Go on from it with execution.state-recovery.path"):
+        start(tmp_path)
+    moved = tmp_path / "elsewhere"
+    shutil.move(path, moved)
+    assert status(resume(tmp_path, str(moved))) == "FINISHED"
+    assert published(tmp_path / "out") == counts_of(EPOCHS)
+
+
+def test_a_stopped_job_does_not_go_on_from_an_older_savepoint_of_its_own(
+    in_process: InProcessSpark, tmp_path: Path
+) -> None:
+    client = start(tmp_path)
+    wait_for_rows(client, 1)
+    older = client.trigger_savepoint().result(30)
+    client.stop_with_savepoint(False).result(30)
+    with pytest.raises(JobEndedError, match="was stopped with a savepoint"):
+        resume(tmp_path, older)
+
+
+@pytest.mark.parametrize("interval", ["10 ms", "1 h"])
+def test_cancel_with_a_savepoint_leaves_its_rows_to_whoever_goes_on(
+    in_process: InProcessSpark, tmp_path: Path, interval: str
+) -> None:
+    client = start(tmp_path, **{"execution.checkpointing.interval": interval})
+    wait_for_rows(client, 3)
+    path = client._job.gateway.trigger_savepoint(cancel_job=True).result(30)
+    assert status(client) == "CANCELED"
+    resume(tmp_path, path, **{"holdfast.job-id": "next"})
+    assert published(tmp_path / "out") == counts_of(EPOCHS)
+    assert staged(tmp_path / "out") == []
+
+
+def test_a_drained_job_finishes_its_functions_and_can_still_go_on(in_process: InProcessSpark, tmp_path: Path) -> None:
+    client = start(tmp_path)
+    wait_for_rows(client, 2)
+    path = client.stop_with_savepoint(True).result(30)
+    assert status(client) == "FINISHED"
+    assert not any(s.finished for record in open_snapshot(path)[0].operators for s in record.subtasks)
+    resume(tmp_path, path)
+    assert published(tmp_path / "out") == counts_of(EPOCHS)
+
+
+def test_without_checkpoints_a_stop_publishes_too(in_process: InProcessSpark, tmp_path: Path) -> None:
+    given = settings(tmp_path, **{"execution.checkpointing.savepoint-dir": str(tmp_path / "savepoints")})
+    del given["execution.checkpointing.interval"], given["execution.checkpointing.dir"]
+    client = counting(given, EPOCHS, WatchedSink(tmp_path / "out"), ends=False)
+    wait_for_rows(client, 3)
+    assert published(tmp_path / "out") == []
+    path = client.stop_with_savepoint(False).result(30)
+    assert published(tmp_path / "out") == counts_of(EPOCHS[: open_snapshot(path)[0].epoch - 1])
+    again = {**given, "execution.state-recovery.path": path}
+    counting(again, EPOCHS, WatchedSink(tmp_path / "out")).get_job_execution_result().result(30)
+    assert published(tmp_path / "out") == counts_of(EPOCHS)
+
+
+def test_a_savepoint_without_a_directory_is_refused_at_once(in_process: InProcessSpark, tmp_path: Path) -> None:
+    client = counting(settings(tmp_path), EPOCHS, WatchedSink(tmp_path / "out"), ends=False)
+    with pytest.raises(CheckpointError, match=r"No savepoint directory configured.*savepoint-dir"):
+        client.trigger_savepoint()
+    client.cancel().result(30)
+
+
+@pytest.mark.parametrize("stop", [True, False])
+def test_a_savepoint_that_fails_leaves_the_job_running(
+    in_process: InProcessSpark, tmp_path: Path, stop: bool
+) -> None:
+    (tmp_path / "a-file").write_text("")
+    client = start(tmp_path)
+    wait_for_rows(client, 2)
+    target = str(tmp_path / "a-file")
+    asked = client.stop_with_savepoint(False, target) if stop else client.trigger_savepoint(target)
+    with pytest.raises(CheckpointError, match="a-file"):
+        asked.result(30)
+    wait_for_rows(client, len(client.get_history().epochs) + 3)
+    assert client.is_running()
+    assert client.get_history().restarts == 0
+    assert Path(client.trigger_savepoint().result(30), "_metadata").exists()
+    client.cancel().result(30)
+
+
+def test_a_savepoint_whose_files_cannot_be_written_leaves_nothing_and_the_job_running(
+    in_process: InProcessSpark, faults: FaultPlan, tmp_path: Path
+) -> None:
+    client = start(tmp_path, **{"execution.checkpointing.interval": "1 h"})
+    wait_for_rows(client, 2)
+    faults.add("task.uploading", "raise")
+    failpoints.install(faults.path)
+    with pytest.raises(CheckpointError, match="could not write its snapshot"):
+        client.stop_with_savepoint(False).result(30)
+    assert not faults.not_reached()
+    assert list((tmp_path / "savepoints").iterdir()) == []
+    path = client.stop_with_savepoint(False).result(30)
+    # One epoch went with the savepoint that failed.
+    assert published(tmp_path / "out") == counts_of(EPOCHS[: open_snapshot(path)[0].epoch - 2])
+    resume(tmp_path, path)
+    assert published(tmp_path / "out") == counts_of(EPOCHS)
+
+
+@pytest.mark.parametrize("point", ["driver.stop-recorded", "sink.before-commit", "file-sink-moved"])
+def test_what_fails_behind_the_savepoint_is_published_from_it(
+    in_process: InProcessSpark, faults: FaultPlan, tmp_path: Path, point: str
+) -> None:
+    client = start(tmp_path, **{"execution.checkpointing.interval": "1 h"})
+    wait_for_rows(client, 3)
+    faults.add(point, "raise")
+    failpoints.install(faults.path)
+    path = client.stop_with_savepoint(False).result(30)
+    assert not faults.not_reached()
+    assert status(client) == "FINISHED"
+    assert published(tmp_path / "out") == counts_of(EPOCHS[: open_snapshot(path)[0].epoch - 1])
+    resume(tmp_path, path)
+    assert published(tmp_path / "out") == counts_of(EPOCHS)
+
+
+def test_output_that_cannot_be_published_is_left_to_whoever_goes_on(
+    in_process: InProcessSpark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = start(tmp_path, **{"execution.checkpointing.interval": "1 h"})
+    wait_for_rows(client, 3)
+
+    def away(place: int, recovering: bool) -> None:
+        raise OSError("the output is away")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(WatchedSink, "before", staticmethod(away))
+        with pytest.raises(CheckpointError, match=r"savepoint-job-.* is complete. The job is FAILED"):
+            client.stop_with_savepoint(False).result(30)
+        with pytest.raises(JobExecutionError, match="Start it from that savepoint") as failed:
+            client.get_job_execution_result().result(30)
+    assert published(tmp_path / "out") == []
+    (path,) = (tmp_path / "savepoints").iterdir()
+    assert str(path) in str(failed.value)
+    resume(tmp_path, str(path))
+    assert published(tmp_path / "out") == counts_of(EPOCHS)
+
+
+def test_an_epoch_that_fails_before_the_savepoint_is_whole_restarts_the_job(
+    in_process: InProcessSpark, faults: FaultPlan, tmp_path: Path
+) -> None:
+    client = start(tmp_path)
+    wait_for_rows(client, 3)
+
+    def fail(spec: EpochSpec) -> None:
+        if spec.checkpoint is not None and spec.checkpoint.checkpoint_type.is_savepoint:
+            in_process.before_epoch = lambda spec: None
+            raise RuntimeError("a worker died")
+
+    in_process.before_epoch = fail
+    with pytest.raises(CheckpointError, match=r"a worker died|An epoch of the attempt"):
+        client.stop_with_savepoint(False).result(30)
+    wait_for_rows(client, len(client.get_history().epochs) + 8)
+    assert client.get_history().restarts == 1
+    assert list((tmp_path / "savepoints").iterdir()) == []
+    client.cancel().result(30)
+    assert published(tmp_path / "out") == counts_of(EPOCHS)
+
+
+def test_a_checkpoint_by_hand_beside_the_periodic_ones(in_process: InProcessSpark, tmp_path: Path) -> None:
+    client = start(tmp_path, **{"execution.checkpointing.interval": "1 h"})
+    wait_for_rows(client, 3)
+    number = client.trigger_checkpoint(CheckpointKind.FULL).result(30)
+    taken = client.get_checkpoint_statistics().latest_completed
+    assert taken is not None
+    assert (taken.checkpoint_id, taken.full) == (number, True)
+    second = client.trigger_checkpoint().result(30)
+    assert set(counts_of(EPOCHS[: taken.epoch])) <= set(published(tmp_path / "out")), "its rows are published"
+    later = client.get_checkpoint_statistics().latest_completed
+    assert later is not None
+    assert (later.checkpoint_id, later.full) == (second, False)
+    client.cancel().result(30)
+
+
+def test_requests_to_a_job_that_has_ended_fail(in_process: InProcessSpark, tmp_path: Path) -> None:
+    client = start(tmp_path, ends=True)
+    client.get_job_execution_result().result(30)
+    with pytest.raises(CheckpointError, match="not running"):
+        client.trigger_savepoint().result(30)
+
+
+def test_a_savepoint_holds_transactions_that_the_job_aborted_since(in_process: InProcessSpark, tmp_path: Path) -> None:
+    """The job went back beyond the savepoint and published those rows itself: to go on from it would repeat or lose
+    some, and it says so.
+    """
+    client = start(tmp_path, **{"execution.checkpointing.interval": "1 h"})
+    wait_for_rows(client, 3)
+    path = client.trigger_savepoint().result(30)
+
+    def fail_once(spec: EpochSpec) -> None:
+        in_process.before_epoch = lambda spec: None
+        raise RuntimeError("a worker died")
+
+    in_process.before_epoch = fail_once
+    wait_for_rows(client, len(client.get_history().epochs) + 8)
+    client.cancel().result(30)
+    with pytest.raises(JobExecutionError, match=r"aborted|lost"):
+        resume(tmp_path, path, **{"holdfast.job-id": "next", "restart-strategy.type": "none"})
+
+
+_STOPPED_DRIVER = """
+import sys
+from pathlib import Path
+import pytest
+from tests.spark.in_process import install
+from tests.spark.test_savepoints import start, wait_for_rows
+
+install(pytest.MonkeyPatch())
+client = start(Path(sys.argv[1]), **{"execution.checkpointing.interval": sys.argv[2]})
+wait_for_rows(client, 3)
+client.stop_with_savepoint(False).result(60)
+"""
+
+
+@pytest.mark.parametrize("goes_on", ["from the savepoint", "by itself"])
+@pytest.mark.parametrize(
+    ("point", "interval"),
+    [
+        ("driver.savepoint-completed", "10 ms"),
+        ("driver.savepoint-completed", "1 h"),
+        ("driver.stop-recorded", "10 ms"),
+        ("driver.stop-recorded", "1 h"),
+        # With a checkpoint in every epoch these would be reached before the stop.
+        ("sink.before-commit", "1 h"),
+        ("file-sink-moved", "1 h"),
+    ],
+)
+def test_a_driver_killed_while_it_stops(
+    in_process: InProcessSpark, faults: FaultPlan, tmp_path: Path, point: str, goes_on: str, interval: str
+) -> None:
+    """Whoever goes on, from the savepoint or under the same id from the last checkpoint, publishes each row once; the
+    second is refused once the end is recorded.
+    """
+    faults.add(point, "kill")
+    driver = subprocess.run(
+        [sys.executable, "-c", _STOPPED_DRIVER, str(tmp_path), interval],
+        env={**os.environ, **faults.environment, "PYTHONPATH": os.pathsep.join(sys.path)},
+        timeout=60,
+        check=False,
+        capture_output=True,
+    )
+    assert driver.returncode == -signal.SIGKILL, driver.stderr.decode()
+    assert not faults.not_reached()
+    (path,) = (tmp_path / "savepoints").iterdir()
+    if goes_on == "from the savepoint":
+        resume(tmp_path, str(path), **{"holdfast.job-id": "next"})
+    elif point == "driver.savepoint-completed":
+        start(tmp_path, ends=True).get_job_execution_result().result(30)
+    else:
+        with pytest.raises(JobEndedError, match="was stopped with a savepoint"):
+            start(tmp_path, ends=True)
+        resume(tmp_path, str(path))
+    assert published(tmp_path / "out") == counts_of(EPOCHS)
