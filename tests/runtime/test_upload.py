@@ -16,7 +16,7 @@ from holdfast.errors import StorageError
 from holdfast.runtime import upload as upload_module
 from holdfast.runtime.prepared import PreparedSubtask
 from holdfast.runtime.upload import Upload, UploadResult, beat_of
-from holdfast.state.handles import CheckpointRequest, FileHandle, SnapshotType
+from holdfast.state.handles import CheckpointRequest, DistributionMode, FileHandle, ListStateSnapshot, SnapshotType
 from holdfast.state.keygroups import KeyGroupRange
 from holdfast.state.snapshot_files import FileNotes, FileSnapshotWriter, MemorySnapshotWriter
 
@@ -24,8 +24,9 @@ REQUEST = CheckpointRequest(7, SnapshotType.CHECKPOINT, 0, 1, 3)
 
 
 def prepared(subtask: int = 0, data: bytes = b"state") -> PreparedSubtask:
+    lists = (ListStateSnapshot("list", DistributionMode.SPLIT_DISTRIBUTE, {}, (data,)),)
     return PreparedSubtask(
-        REQUEST, "op", "Op", subtask, f"op-{subtask}-n", KeyGroupRange(0, 3), None, data, None, b"raw", 5, False, 1
+        REQUEST, "op", "Op", subtask, f"op-{subtask}-n", KeyGroupRange(0, 3), None, lists, None, b"raw", 5, False, 1
     )
 
 

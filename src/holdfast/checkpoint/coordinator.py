@@ -168,8 +168,9 @@ class CheckpointCoordinator:
     def writer_for(self, request: CheckpointRequest) -> SnapshotWriter:
         """What the tasks write a pending snapshot with."""
         savepoint = self._pending[request.checkpoint_id].savepoint
-        place = self._storage if savepoint is None else savepoint
-        return place.writer(request.checkpoint_id, request.attempt)
+        if savepoint is not None:
+            return savepoint.writer(request)
+        return self._storage.writer(request.checkpoint_id, request.attempt)
 
     def _base_for(self, trigger: SnapshotTrigger) -> CompletedCheckpoint | None:
         """The checkpoint that a snapshot builds on; None for one that stands alone."""

@@ -30,8 +30,11 @@ def _read_version_1(body: bytes) -> CheckpointMetadata:
 _READERS: Mapping[int, Callable[[bytes], CheckpointMetadata]] = {1: _read_version_1}
 
 
-def encode_metadata(metadata: CheckpointMetadata) -> bytes:
+def encode_metadata(metadata: CheckpointMetadata, indent: int | None = None) -> bytes:
+    """With an ``indent`` it has lines, for people to read."""
     body = msgspec.json.encode(metadata)
+    if indent is not None:
+        body = msgspec.json.format(body, indent=indent)
     header = f"holdfast-metadata {CURRENT_VERSION} {_digest(CURRENT_VERSION, body)} {len(body)}\n"
     return header.encode() + body
 

@@ -107,6 +107,7 @@ def holds_state(record: OperatorRecord) -> bool:
     return any(
         _has_keyed_entries(snapshot)
         or snapshot.operator_state is not None
+        or snapshot.operator_tables
         or snapshot.raw_operator is not None
         or snapshot.transactions
         for snapshot in record.subtasks

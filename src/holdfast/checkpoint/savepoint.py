@@ -1,55 +1,132 @@
-"""The place of one savepoint: a folder of its own that holds everything, so that it can be copied anywhere."""
+"""Where a savepoint is kept: one folder that belongs to the user, complete once it has its ``_metadata``."""
 
 from __future__ import annotations
 
+import logging
 import secrets
 from dataclasses import dataclass
+from typing import Any
 
 import msgspec
 
-from holdfast.checkpoint.metadata_format import METADATA_FILE, encode_metadata
+from holdfast.checkpoint.metadata_format import METADATA_FILE, decode_metadata, encode_metadata
+from holdfast.checkpoint.savepoint_contents import describe_states
+from holdfast.checkpoint.shared_files import metadata_handles, referenced_files
 from holdfast.errors import CheckpointError, StorageError
-from holdfast.state.handles import CheckpointMetadata
-from holdfast.state.snapshot_files import FileSnapshotReader, FileSnapshotWriter
-from holdfast.storage.filesystem import Storage
+from holdfast.state.handles import CheckpointMetadata, CheckpointRequest, SavepointFormat
+from holdfast.state.savepoint_files import IN_PROGRESS_FILE, NOTE_PREFIX, SavepointWriter, is_inside
+from holdfast.state.snapshot_files import FileSnapshotReader
+from holdfast.storage.filesystem import Storage, final_name, is_missing
 
-#: Metadata property: the paths of files are relative to the folder of ``_metadata``.
+_log = logging.getLogger(__name__)
+#: Of the metadata's properties: paths are relative to the snapshot's own folder.
 RELOCATABLE = "relocatable"
-_IN_PROGRESS = "_in_progress"
+FORMAT = "format"
+#: The states of the savepoint, for people and other programs.
+STATES = "states"
 
 
 @dataclass(frozen=True)
 class SavepointLocation:
-    """``<target>/savepoint-<start of the job id>-<random>``. Used on the driver; its writers travel to tasks."""
+    """The folder of one savepoint. Used on the driver; its writers and readers travel to tasks."""
 
+    #: Anything that ``Storage.for_uri`` takes.
     path: str
 
-    @staticmethod
-    def create(target: str, job_id: str) -> SavepointLocation:
-        """A new folder below ``target``; StorageError when it cannot be made."""
-        storage = Storage.for_uri(target).child(f"savepoint-{job_id[:6]}-{secrets.token_hex(6)}")
-        # Whether it can be written to is found out before an epoch is run for it.
-        storage.write_atomic(_IN_PROGRESS, f"a savepoint of job {job_id}\n".encode())
-        return SavepointLocation(storage.uri)
+    @classmethod
+    def create(cls, target_directory: str, job_id: str) -> SavepointLocation:
+        """A new folder ``savepoint-<job>-<random>`` in ``target_directory``. CheckpointError where nothing can be written
+        there.
+        """
+        name = f"savepoint-{job_id[:6]}-{secrets.token_hex(6)}"
+        try:
+            storage = Storage.for_uri(target_directory).child(name)
+            # Its first file: from now on the folder exists, and is seen to be unfinished.
+            storage.write_atomic(IN_PROGRESS_FILE, f"A savepoint of job {job_id} is being written.\n".encode())
+        except StorageError as error:
+            raise CheckpointError(
+                f"no savepoint can be written to {target_directory}: {error}. Give a directory that the driver and all "
+                "executors can write to."
+            ) from error
+        return cls(storage.uri)
 
-    def writer(self, checkpoint_id: int, attempt: int) -> FileSnapshotWriter:
-        return FileSnapshotWriter(self.path, checkpoint_id, attempt)
+    def writer(self, request: CheckpointRequest) -> SavepointWriter:
+        return SavepointWriter(self.path, request.checkpoint_id, request.attempt)
 
     def reader(self) -> FileSnapshotReader:
         return FileSnapshotReader(self.path)
 
     def write_metadata(self, metadata: CheckpointMetadata) -> str:
-        """Make the savepoint visible, durably and at once, and give its location. After an error it is not visible."""
+        """Make the savepoint complete, durably and at once, and give its path. After an error it is not complete."""
+        for path in referenced_files(metadata):
+            if not is_inside(path):
+                raise CheckpointError(f"the savepoint {self.path} refers to {path!r}, which is not in its folder")
+        properties = {FORMAT: _format_of(metadata), **metadata.properties, RELOCATABLE: True}
+        properties[STATES] = describe_states(metadata)
         storage = Storage.for_uri(self.path)
-        marked = msgspec.structs.replace(metadata, properties={**metadata.properties, RELOCATABLE: True})
-        if not storage.create_exclusive(METADATA_FILE, encode_metadata(marked)):
-            raise StorageError(f"{storage.location(METADATA_FILE)} exists already: somebody else writes this savepoint")
-        storage.delete(_IN_PROGRESS)
+        complete = msgspec.structs.replace(metadata, properties=properties)
+        if not storage.create_exclusive(METADATA_FILE, encode_metadata(complete, indent=1)):
+            raise StorageError(f"{storage.location(METADATA_FILE)} exists already: the savepoint is complete")
+        try:
+            for path in _passing_files(storage):
+                storage.delete(path)
+        except StorageError as error:
+            _log.warning("The savepoint %s is complete; a file that it does not need stays: %s", self.path, error)
         return self.path
 
     def discard(self) -> None:
-        """Remove what was written for a savepoint that failed."""
-        storage = Storage.for_uri(self.path)
-        if storage.exists(METADATA_FILE):
-            raise CheckpointError(f"the savepoint {self.path} is complete; it is not discarded")
-        storage.delete_dir("")
+        """Remove all of it, after a failure. Uploads that still go on find that out, and stop."""
+        Storage.for_uri(self.path).delete_dir("")
+
+
+def dispose_savepoint(path: str) -> None:
+    """Delete a savepoint: its ``_metadata`` first, then the files that it accounts for, and folders that are empty then.
+
+    CheckpointError for everything that is not a savepoint, of which nothing is touched. Other files that somebody put
+    into the folder stay.
+    """
+    storage, metadata = _open(path)
+    files = sorted(referenced_files(metadata))
+    outside = [file for file in files if not is_inside(file)]
+    if outside:
+        raise CheckpointError(f"{path} refers to {outside[0]!r}, which is not in its folder; nothing was deleted.")
+    storage.delete(METADATA_FILE)
+    for file in [*_passing_files(storage), *files]:
+        storage.delete(file)
+    folders = {file[:at] for file in files for at, letter in enumerate(file) if letter == "/"}
+    for folder in [*sorted(folders, key=len, reverse=True), ""]:
+        if not storage.list(folder, temporaries=True):
+            storage.delete_dir(folder)
+
+
+def _open(path: str) -> tuple[Storage, CheckpointMetadata]:
+    folder = path.rstrip("/").removesuffix(f"/{METADATA_FILE}")
+    storage = Storage.for_uri(folder)
+    try:
+        data = storage.read(METADATA_FILE)
+    except StorageError as error:
+        if not is_missing(error):
+            raise
+        raise CheckpointError(
+            f"{path} is not a savepoint: there is no {storage.location(METADATA_FILE)}. Nothing was deleted. Give the "
+            "path of a folder such as <savepoint directory>/savepoint-4fc1d5-0123456789ab."
+        ) from error
+    metadata = decode_metadata(data, storage.location(METADATA_FILE))
+    if not metadata.checkpoint_type.is_savepoint or not metadata.properties.get(RELOCATABLE):
+        raise CheckpointError(
+            f"{path} is checkpoint {metadata.checkpoint_id} of job {metadata.job_id} and not a savepoint. Nothing was "
+            "deleted: checkpoints belong to their job, and later ones may need their files."
+        )
+    return storage, metadata
+
+
+def _passing_files(storage: Storage) -> list[str]:
+    """What is there only while a savepoint is written."""
+    found = [entry.path for entry in storage.list(temporaries=True) if not entry.is_dir]
+    return [path for path in found if path == IN_PROGRESS_FILE or path.startswith(NOTE_PREFIX) or final_name(path)]
+
+
+def _format_of(metadata: CheckpointMetadata) -> Any:
+    """Files that are no tables are those of a backend."""
+    native = any(handle.inline is None and handle.table is None for handle in metadata_handles(metadata))
+    return SavepointFormat.NATIVE if native else SavepointFormat.CANONICAL

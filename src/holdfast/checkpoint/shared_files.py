@@ -21,22 +21,14 @@ class FileOrigin:
     checkpoint_id: int
 
 
-def snapshot_handles(snapshot: SubtaskSnapshot) -> Iterator[FileHandle]:
-    if snapshot.keyed is not None:
-        yield from (file.handle for file in snapshot.keyed.files)
-    if snapshot.raw_keyed is not None:
-        yield snapshot.raw_keyed.handle
-    yield from (handle for handle in (snapshot.operator_state, snapshot.raw_operator) if handle is not None)
-
-
 def snapshot_files(snapshot: SubtaskSnapshot) -> frozenset[str]:
-    return frozenset(handle.path for handle in snapshot_handles(snapshot) if handle.inline is None)
+    return frozenset(handle.path for handle in snapshot.handles() if handle.inline is None)
 
 
 def metadata_handles(metadata: CheckpointMetadata) -> Iterator[FileHandle]:
     for operator in metadata.operators:
         for snapshot in operator.subtasks:
-            yield from snapshot_handles(snapshot)
+            yield from snapshot.handles()
 
 
 def referenced_files(metadata: CheckpointMetadata) -> frozenset[str]:

@@ -258,7 +258,7 @@ class MemoryCheckpointStorage(CheckpointStorage):
 
 
 def open_snapshot(path: str) -> tuple[CheckpointMetadata, SnapshotReader]:
-    """A checkpoint by the path of its folder or of its ``_metadata`` file, with what reads its files."""
+    """A checkpoint or savepoint by the path of its folder or of its ``_metadata`` file, with what reads its files."""
     folder = path.rstrip("/").removesuffix(f"/{METADATA_FILE}")
     storage = Storage.for_uri(folder)
     try:
@@ -267,8 +267,9 @@ def open_snapshot(path: str) -> tuple[CheckpointMetadata, SnapshotReader]:
         if not is_missing(error):
             raise
         raise CheckpointError(
-            f"{path} is not a completed checkpoint: there is no {storage.location(METADATA_FILE)}. Give the path of a "
-            "folder such as <checkpoint directory>/<job id>/chk-7, or of the _metadata file in it."
+            f"{path} is not a completed checkpoint or savepoint: there is no {storage.location(METADATA_FILE)}. Give the "
+            "path of a folder such as <checkpoint directory>/<job id>/chk-7 or <savepoint directory>/savepoint-..., or "
+            "of the _metadata file in it."
         ) from error
     metadata = decode_metadata(data, storage.location(METADATA_FILE))
     root = folder if metadata.properties.get("relocatable") else folder.rpartition("/")[0]

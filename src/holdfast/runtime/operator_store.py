@@ -22,7 +22,6 @@ from holdfast.state.keyed_backend import KeyedScope, KeyedStateBackend
 from holdfast.state.keygroups import KeyGroupRange
 from holdfast.state.keys import KeyCodec
 from holdfast.state.operator_state import DefaultOperatorStateBackend, RegisteredStates
-from holdfast.state.operator_state_file import encode_operator_state
 from holdfast.state.raw_state import RawStateOutputs
 from holdfast.state.restore import restore_into
 from holdfast.state.snapshot_files import InlineSnapshotReader
@@ -158,7 +157,6 @@ class OperatorStore:
         keyed = None
         if self.keyed_state is not None:
             keyed = sync_prepare(self.keyed_state, request, self._spec.operator_id, self._subtask)
-        lists = self.state.operator_state.snapshot()
         return PreparedSubtask(
             request=request,
             operator_id=self._spec.operator_id,
@@ -167,13 +165,14 @@ class OperatorStore:
             name=f"{self._spec.operator_id}-{self._subtask}-{nonce}",
             key_groups=self._key_groups,
             keyed=keyed,
-            operator_state=encode_operator_state(lists) if lists else None,
+            operator_state=self.state.operator_state.snapshot(),
             raw_keyed=raw.encoded_keyed(),
             raw_operator=raw.encoded_operator(),
             watermark=progress[0],
             finished=progress[1],
             sync_millis=round((time.monotonic() - started) * 1000),
             nonce=nonce,
+            uid=self._spec.uid,
         )
 
     def commit(self, stamp: Stamp, durable_epoch: int) -> None:

@@ -1,4 +1,4 @@
-"""What one subtask has pinned for a checkpoint, before it is stored."""
+"""What one subtask has pinned for a snapshot, before it is stored."""
 
 from __future__ import annotations
 
@@ -6,9 +6,21 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import msgspec
+
 from holdfast.failpoints import failpoint
-from holdfast.state.handles import CheckpointRequest, FileHandle, RawKeyedSnapshot, SubtaskSnapshot
+from holdfast.state.canonical.keyed_tables import TablePlace, write_keyed_tables
+from holdfast.state.canonical.operator_tables import write_operator_tables, write_raw_table
+from holdfast.state.handles import (
+    CheckpointRequest,
+    FileHandle,
+    ListStateSnapshot,
+    RawKeyedSnapshot,
+    SavepointFormat,
+    SubtaskSnapshot,
+)
 from holdfast.state.keygroups import KeyGroupRange
+from holdfast.state.operator_state_file import encode_operator_state
 from holdfast.state.snapshot_io import SnapshotWriter
 from holdfast.state.snapshots import PreparedSnapshot, async_write
 
@@ -25,7 +37,7 @@ class PreparedSubtask:
     name: str
     key_groups: KeyGroupRange
     keyed: PreparedSnapshot | None
-    operator_state: bytes | None
+    operator_state: tuple[ListStateSnapshot, ...]
     raw_keyed: bytes | None
     raw_operator: bytes | None
     watermark: int | None
@@ -33,31 +45,61 @@ class PreparedSubtask:
     sync_millis: int
     #: Of the execution.
     nonce: str = ""
+    uid: str | None = None
 
     def write(self, writer: SnapshotWriter, heartbeat: Callable[[], None]) -> SubtaskSnapshot:
         """Store it. ``heartbeat`` is called before every file; what it raises cancels the rest."""
         started = time.monotonic()
-        keyed = None if self.keyed is None else async_write(self.keyed, writer, self.name, heartbeat=heartbeat)
-        failpoint("task.uploading", epoch=self.request.epoch, subtask=self.subtask, operator=self.operator_name)
-        parts = {"operator": self.operator_state, "raw-keyed": self.raw_keyed, "raw-operator": self.raw_operator}
-        written: dict[str, FileHandle | None] = {}
-        for part, data in parts.items():
-            heartbeat()
-            written[part] = None if data is None else writer.write(f"{self.name}-{part}", data)
-        files = [file.handle for file in keyed.files] if keyed is not None else []
-        files += [handle for handle in written.values() if handle is not None]
-        raw_keyed, own = written["raw-keyed"], self.key_groups
-        return SubtaskSnapshot(
-            self.operator_id,
-            self.subtask,
-            keyed,
-            written["operator"],
-            None if raw_keyed is None else RawKeyedSnapshot(own.start, own.end, raw_keyed),
-            written["raw-operator"],
+        canonical = self.request.savepoint_format is SavepointFormat.CANONICAL
+        written = self._write_tables(writer, heartbeat) if canonical else self._write_files(writer, heartbeat)
+        return msgspec.structs.replace(
+            written,
             watermark=self.watermark,
             finished=self.finished,
             nonce=self.nonce,
             sync_millis=self.sync_millis,
             async_millis=round((time.monotonic() - started) * 1000),
-            bytes_written=sum(handle.size for handle in files),
+            bytes_written=sum(handle.size for handle in written.handles()),
         )
+
+    def _write_files(self, writer: SnapshotWriter, heartbeat: Callable[[], None]) -> SubtaskSnapshot:
+        """As a checkpoint, and a savepoint in the native format."""
+        keyed = None if self.keyed is None else async_write(self.keyed, writer, self.name, heartbeat=heartbeat)
+        self._uploading()
+        lists = encode_operator_state(self.operator_state) if self.operator_state else None
+        parts = {"operator": lists, "raw-keyed": self.raw_keyed, "raw-operator": self.raw_operator}
+        written: dict[str, FileHandle | None] = {}
+        for part, data in parts.items():
+            heartbeat()
+            written[part] = None if data is None else writer.write(f"{self.name}-{part}", data)
+        return SubtaskSnapshot(
+            self.operator_id,
+            self.subtask,
+            keyed,
+            written["operator"],
+            raw_keyed=self._raw_keyed(written["raw-keyed"]),
+            raw_operator=written["raw-operator"],
+        )
+
+    def _write_tables(self, writer: SnapshotWriter, heartbeat: Callable[[], None]) -> SubtaskSnapshot:
+        place = TablePlace.of(self.operator_id, self.uid, self.operator_name, self.subtask, self.nonce)
+        keyed = None if self.keyed is None else write_keyed_tables(self.keyed, writer, place, heartbeat)
+        self._uploading()
+        raw = {
+            keyed_state: None if data is None else write_raw_table(data, keyed_state, writer, place, heartbeat)
+            for keyed_state, data in ((True, self.raw_keyed), (False, self.raw_operator))
+        }
+        return SubtaskSnapshot(
+            self.operator_id,
+            self.subtask,
+            keyed,
+            operator_tables=write_operator_tables(self.operator_state, writer, place, heartbeat),
+            raw_keyed=self._raw_keyed(raw[True]),
+            raw_operator=raw[False],
+        )
+
+    def _uploading(self) -> None:
+        failpoint("task.uploading", epoch=self.request.epoch, subtask=self.subtask, operator=self.operator_name)
+
+    def _raw_keyed(self, handle: FileHandle | None) -> RawKeyedSnapshot | None:
+        return None if handle is None else RawKeyedSnapshot(self.key_groups.start, self.key_groups.end, handle)

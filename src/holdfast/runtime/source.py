@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from holdfast.errors import NotPicklableError
+from holdfast.errors import NotPicklableError, RestoreError
 from holdfast.runtime.batch import Batch
 from holdfast.runtime.contracts import CheckpointedFunction, CheckpointListener, Function
 from holdfast.state.descriptors import ListStateDescriptor
@@ -23,6 +23,8 @@ from holdfast.types.typeinfo import Types
 
 if TYPE_CHECKING:
     from holdfast.runtime.context import FunctionInitializationContext, FunctionSnapshotContext
+
+_POSITIONS = "_positions"
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +152,14 @@ class ReadingFunction(ParallelSourceFunction, CheckpointedFunction, CheckpointLi
 
     def initialize_state(self, context: FunctionInitializationContext) -> None:
         store = context.get_operator_state_store()
-        self._positions = store.get_union_list_state(ListStateDescriptor("_positions", Types.PICKLED_BYTE_ARRAY()))
+        if context.has_restored_state() and _POSITIONS not in store.get_registered_state_names():
+            raise RestoreError(
+                f"{self.get_runtime_context().get_task_name_with_subtasks()} is a source, and what is restored under its "
+                "uid is the state of an operator that was none: it says nothing of how far the source has read, and the "
+                "source would read nothing, or everything again. Give the source another uid, under which it starts "
+                "anew, or restore the source that wrote the snapshot."
+            )
+        self._positions = store.get_union_list_state(ListStateDescriptor(_POSITIONS, Types.PICKLED_BYTE_ARRAY()))
         restored = self._positions.get() if context.has_restored_state() else None
         runtime = self.get_runtime_context()
         place = runtime.get_index_of_this_subtask(), runtime.get_number_of_parallel_subtasks()

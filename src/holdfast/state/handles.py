@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from enum import StrEnum
 from typing import Any
 
@@ -46,7 +47,31 @@ class SavepointFormat(StrEnum):
     NATIVE = "NATIVE"
 
 
-class FileHandle(msgspec.Struct, frozen=True):
+class RowGroup(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A row group of a Parquet file: bytes that are read and verified as one."""
+
+    rows: int
+    offset: int
+    length: int
+    checksum: str
+    #: Of its rows, where they have key groups.
+    first_key_group: int = -1
+    last_key_group: int = -1
+
+
+class TableIndex(msgspec.Struct, frozen=True):
+    """What a Parquet file holds: its row groups, then its footer, without a gap."""
+
+    row_groups: tuple[RowGroup, ...]
+    footer_bytes: int
+    footer_checksum: str
+
+    @property
+    def rows(self) -> int:
+        return sum(one.rows for one in self.row_groups)
+
+
+class FileHandle(msgspec.Struct, frozen=True, omit_defaults=True):
     """A stored file, or its bytes when they are few: then ``inline`` holds them and ``path`` is empty.
 
     ``path`` is relative to the job's checkpoint directory (relocatable snapshots: to the snapshot's own folder).
@@ -56,10 +81,14 @@ class FileHandle(msgspec.Struct, frozen=True):
     size: int
     checksum: str  # xxh3_128 of the whole content, hex
     inline: bytes | None = None
+    #: Set where the file is a Parquet table (see state/canonical).
+    table: TableIndex | None = None
 
 
-class KeyedFile(msgspec.Struct, frozen=True):
-    """One file of keyed state, sorted by stored key and indexed by key group (see state/keyed_file.py)."""
+class KeyedFile(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One file of keyed state, sorted by stored key and indexed by key group (see state/keyed_file.py), or the table of
+    one state.
+    """
 
     handle: FileHandle
     kind: SnapshotKind
@@ -68,6 +97,7 @@ class KeyedFile(msgspec.Struct, frozen=True):
     entries: int
     checkpoint_id: int  # the checkpoint that wrote it
     index_bytes: int = 0  # its last bytes, which say where everything is; 0 where that was not recorded
+    state_id: int | None = None  # of the only state in it, where the file is a table
 
 
 class StateMeta(msgspec.Struct, frozen=True):
@@ -109,6 +139,15 @@ class ListStateIndex(msgspec.Struct, frozen=True):
     elements: tuple[tuple[int, int], ...]
 
 
+class OperatorTable(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One named operator state of a subtask as a table; a state without elements has none."""
+
+    name: str
+    mode: DistributionMode
+    serializers: dict[str, Any]
+    handle: FileHandle | None = None
+
+
 class RawKeyedSnapshot(msgspec.Struct, frozen=True):
     """Bytes that an operator wrote for the key groups of its subtask (see state/raw_state.py)."""
 
@@ -123,8 +162,9 @@ class SubtaskSnapshot(msgspec.Struct, frozen=True):
     operator_id: str
     subtask: int
     keyed: KeyedSnapshot | None = None
-    #: the managed lists and maps (see state/operator_state_file.py)
+    #: the managed lists and maps: in one file (see state/operator_state_file.py), or a table for each
     operator_state: FileHandle | None = None
+    operator_tables: tuple[OperatorTable, ...] = ()
     #: what an operator wrote itself, per key group and in partitions
     raw_keyed: RawKeyedSnapshot | None = None
     raw_operator: FileHandle | None = None
@@ -140,6 +180,15 @@ class SubtaskSnapshot(msgspec.Struct, frozen=True):
     sync_millis: int = 0
     async_millis: int = 0
     bytes_written: int = 0
+
+    def handles(self) -> Iterator[FileHandle]:
+        """All that it is stored in."""
+        if self.keyed is not None:
+            yield from (file.handle for file in self.keyed.files)
+        yield from (table.handle for table in self.operator_tables if table.handle is not None)
+        if self.raw_keyed is not None:
+            yield self.raw_keyed.handle
+        yield from (handle for handle in (self.operator_state, self.raw_operator) if handle is not None)
 
 
 class OperatorRecord(msgspec.Struct, frozen=True):

@@ -185,7 +185,9 @@ class DefaultOperatorStateBackend:
         # union is the list again and not the list as many times as there are subtasks.
         split = tuple(msgspec.structs.replace(part, mode=DistributionMode.SPLIT_DISTRIBUTE) for part in content)
         share = redistribute([split], self._parallelism)[self._subtask]
-        return [msgspec.structs.replace(part, mode=DistributionMode.UNION) for part in share]
+        # A share of nothing still says that there is such a list.
+        mine = share or [msgspec.structs.replace(part, elements=()) for part in split[:1]]
+        return [msgspec.structs.replace(part, mode=DistributionMode.UNION) for part in mine]
 
     def _list(self, descriptor: ListStateDescriptor, mode: DistributionMode) -> OperatorListState:
         self._check_kind(descriptor, ListStateDescriptor)
@@ -211,7 +213,9 @@ class DefaultOperatorStateBackend:
         entry.restored = []
 
     def _migrated(self, name: str, stored: Mapping[str, Any], new: Serializer, data: Sequence[bytes]) -> list[bytes]:
-        """The stored elements as the new serializer reads them."""
+        """The stored elements as the new serializer reads them. Where there is none, there is nothing to be read."""
+        if not data:
+            return []
         old = serializer_from_snapshot(dict(stored))
         if compatibility(dict(stored), new) is Compatibility.INCOMPATIBLE:
             raise StateMigrationError(

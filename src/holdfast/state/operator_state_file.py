@@ -1,20 +1,27 @@
 """Operator state in files, and back: a restore reads what the files say of their states first, then only the elements
 that redistribution gives to its subtask.
+
+A state that was registered and has no element is in the files too, and every subtask of a restore hears of it: it is
+not the same as a state that never was.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from typing import Any
 
 import msgspec
 
+from holdfast.state.canonical.operator_tables import PartsTableReader
 from holdfast.state.handles import DistributionMode, ListStateIndex, ListStateSnapshot, SubtaskSnapshot
 from holdfast.state.operator_state import RegisteredStates
 from holdfast.state.parts_file import PartsFileReader, encode_parts_file
 from holdfast.state.redistribution import redistribute
 from holdfast.state.snapshot_io import SnapshotReader
+
+
+PartsReader = PartsFileReader | PartsTableReader
 
 
 class _StateInfo(msgspec.Struct, array_like=True, frozen=True):
@@ -37,10 +44,11 @@ def restore_operator_state(
 ) -> RegisteredStates:
     """What one subtask gets of what all old subtasks wrote."""
     with ExitStack() as stack:
-        files = [_open(snapshot, reader, stack) for snapshot in written]
+        files: list[PartsReader] = []
         # First pass: what states there are. Places stand for elements, and are dealt out in their stead.
-        stored = [_index(number, file) for number, file in enumerate(files)]
+        stored = [tuple(_states_of(snapshot, reader, stack, files)) for snapshot in written]
         mine = redistribute(stored, parallelism)[subtask]
+        mine += _without_elements(stored, mine)
         # Second pass: the elements that this subtask got.
         values = _read(files, mine)
         return RegisteredStates.of(
@@ -49,31 +57,42 @@ def restore_operator_state(
         )
 
 
-def _open(snapshot: SubtaskSnapshot, reader: SnapshotReader, stack: ExitStack) -> PartsFileReader | None:
-    if snapshot.operator_state is None:
-        return None
-    file = PartsFileReader(snapshot.operator_state, reader)
-    stack.callback(file.close)
-    return file
+def _states_of(
+    snapshot: SubtaskSnapshot, reader: SnapshotReader, stack: ExitStack, files: list[PartsReader]
+) -> Iterator[ListStateIndex]:
+    """The states of one old subtask. The files that they are in are opened and added to ``files``."""
+    if snapshot.operator_state is not None:
+        file = stack.enter_context(PartsFileReader(snapshot.operator_state, reader))
+        files.append(file)
+        first = 0
+        for one in file.info(list[_StateInfo]):
+            places = tuple((len(files) - 1, part) for part in range(first, first + one.count))
+            yield ListStateIndex(one.name, one.mode, one.serializers, places)
+            first += one.count
+    for table in snapshot.operator_tables:
+        places = ()
+        if table.handle is not None:
+            elements = stack.enter_context(PartsTableReader.of_state(table.handle, table, reader))
+            files.append(elements)
+            places = tuple((len(files) - 1, part) for part in range(len(elements)))
+        yield ListStateIndex(table.name, table.mode, table.serializers, places)
 
 
-def _index(number: int, file: PartsFileReader | None) -> tuple[ListStateIndex, ...]:
-    if file is None:
-        return ()
-    states: list[ListStateIndex] = []
-    first = 0
-    for one in file.info(list[_StateInfo]):
-        places = tuple((number, part) for part in range(first, first + one.count))
-        states.append(ListStateIndex(one.name, one.mode, one.serializers, places))
-        first += one.count
-    return tuple(states)
+def _without_elements(
+    stored: Sequence[tuple[ListStateIndex, ...]], mine: Sequence[ListStateIndex]
+) -> tuple[ListStateIndex, ...]:
+    """States that were registered and of which a subtask got nothing."""
+    registered = {(one.name, one.mode): one for states in stored for one in states}
+    for one in mine:
+        registered.pop((one.name, one.mode), None)
+    return tuple(msgspec.structs.replace(one, elements=()) for one in registered.values())
 
 
-def _read(files: Sequence[PartsFileReader | None], wanted: Sequence[ListStateIndex]) -> dict[tuple[int, int], bytes]:
+def _read(files: Sequence[PartsReader], wanted: Sequence[ListStateIndex]) -> dict[tuple[int, int], bytes]:
     values: dict[tuple[int, int], bytes] = {}
     places = sorted({place for state in wanted for place in state.elements})
     for number, file in enumerate(files):
         parts = [part for of_file, part in places if of_file == number]
-        if file is not None and parts:
+        if parts:
             values.update(zip([(number, part) for part in parts], file.read(parts), strict=True))
     return values

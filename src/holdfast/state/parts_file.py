@@ -82,6 +82,9 @@ class PartsFileReader:
         self._block_starts = [block.first_part for block in footer.blocks]
         self._offsets = [0, *accumulate(block.length for block in footer.blocks)]
 
+    def __len__(self) -> int:
+        return len(self.lengths)
+
     @property
     def closed(self) -> bool:
         return self._file is None

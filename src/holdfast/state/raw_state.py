@@ -13,6 +13,7 @@ from contextlib import ExitStack
 from typing import Any, BinaryIO, Generic, Self, TypeVar
 
 from holdfast.errors import StateAccessError
+from holdfast.state.canonical.operator_tables import PartsTableReader
 from holdfast.state.handles import DistributionMode, FileHandle, ListStateIndex, RawKeyedSnapshot, SubtaskSnapshot
 from holdfast.state.keygroups import KeyGroupRange
 from holdfast.state.parts_file import PartsFileReader, encode_parts_file
@@ -178,10 +179,12 @@ class RawStateInputs(Generic[Provider]):
         #: The operator asked for them: what it does not read it does not want.
         self.asked = False
 
-    def open(self, handle: FileHandle, reader: SnapshotReader) -> PartsFileReader:
+    def open(self, handle: FileHandle, reader: SnapshotReader, keyed: bool) -> PartsFileReader | PartsTableReader:
+        if handle.table is not None:
+            return self._stack.enter_context(PartsTableReader.of_raw(handle, keyed, reader))
         return self._stack.enter_context(PartsFileReader(handle, reader))
 
-    def stream(self, file: PartsFileReader, part: int) -> Callable[[], BinaryIO]:
+    def stream(self, file: PartsFileReader | PartsTableReader, part: int) -> Callable[[], BinaryIO]:
         def open_stream() -> BinaryIO:
             return self._stack.enter_context(io.BytesIO(file.read([part])[0]))
 
@@ -213,8 +216,8 @@ def open_raw_keyed(
         found: list[tuple[int, Callable[[], BinaryIO]]] = []
         for snapshot in written:
             if KeyGroupRange(snapshot.first_key_group, snapshot.last_key_group).intersects(key_groups):
-                file = inputs.open(snapshot.handle, reader)
-                groups: list[int] = file.info(list[int])
+                file = inputs.open(snapshot.handle, reader, keyed=True)
+                groups = file.key_groups() if isinstance(file, PartsTableReader) else file.info(list[int])
                 found += [(g, inputs.stream(file, part)) for part, g in enumerate(groups) if g in key_groups]
         for key_group, open_stream in sorted(found, key=lambda one: one[0]):
             inputs.add(KeyGroupStatePartitionStreamProvider(key_group, open_stream))
@@ -230,10 +233,11 @@ def open_raw_operator(
     """The partitions that redistribution gives to a subtask: its own, or, with another parallelism, a share of all."""
     inputs: RawOperatorInputs = RawStateInputs()
     try:
-        files = [None if one.raw_operator is None else inputs.open(one.raw_operator, reader) for one in written]
+        handles = [one.raw_operator for one in written]
+        files = [None if handle is None else inputs.open(handle, reader, keyed=False) for handle in handles]
         stored: list[tuple[ListStateIndex, ...]] = []
         for number, file in enumerate(files):
-            places = tuple((number, part) for part in range(len(file.lengths))) if file is not None else ()
+            places = tuple((number, part) for part in range(len(file))) if file is not None else ()
             stored.append((ListStateIndex("raw", DistributionMode.SPLIT_DISTRIBUTE, {}, places),))
         for share in redistribute(stored, parallelism)[subtask]:
             for number, part in share.elements:

@@ -8,6 +8,7 @@ from heapq import merge as merge_sorted
 from itertools import chain, islice
 
 from holdfast.state import registry
+from holdfast.state.canonical.keyed_tables import KeyedTableReader, bytes_of_table
 from holdfast.state.epoch_log import RangeSet, changed_keys
 from holdfast.state.handles import FileHandle, KeyedFile, KeyedSnapshot, SnapshotKind
 from holdfast.state.keyed_file import Entry, KeyedFileReader, reads_at_once
@@ -92,6 +93,8 @@ class RestoreForecast:
         return sum(self._bytes_of(file, share.read_groups) for file in files)
 
     def _bytes_of(self, file: KeyedFile, key_groups: KeyGroupRange) -> int:
+        if file.handle.table is not None:
+            return bytes_of_table(file.handle, key_groups)
         if reads_at_once(file, key_groups):
             return file.handle.size
         opened = self._opened.get(file.handle)
@@ -105,8 +108,12 @@ def _range_of(file: KeyedFile) -> KeyGroupRange:
 
 
 def _entries_of(share: KeyedShare, snapshot: KeyedSnapshot, reader: SnapshotReader) -> Iterator[tuple[bytes, bytes]]:
-    """What the files of one snapshot make up, in key order."""
-    readers = [KeyedFileReader(file, reader, share.read_groups) for file in share.files_of(snapshot)]
+    """What the files of one snapshot make up: in key order or, where it has a table for each state, table by table."""
+    files = share.files_of(snapshot)
+    if any(file.handle.table is not None for file in files):
+        tables = (KeyedTableReader(file, snapshot, reader, share.read_groups) for file in files)
+        return chain.from_iterable(chain.from_iterable(table.batches()) for table in tables)
+    readers = [KeyedFileReader(file, reader, share.read_groups) for file in files]
     streams = [chain.from_iterable(one.batches()) for one in readers]
     if len(readers) == 1:
         return ((key, value) for key, value in streams[0] if value is not None)

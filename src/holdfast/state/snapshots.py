@@ -49,10 +49,11 @@ def sync_prepare(
     """Pin the backend's content as it is now, changes of the running epoch included.
 
     A delta where the request has a base for this subtask and the change marks of the store reach back to it;
-    otherwise a full image.
+    otherwise, and for every savepoint, a full image.
     """
     backend.end_epoch()
-    base_epoch = request.base_epoch_for(operator_id, subtask)
+    savepoint = request.checkpoint_type.is_savepoint
+    base_epoch = None if savepoint else request.base_epoch_for(operator_id, subtask)
     changes = None if base_epoch is None else backend.store.changes_since(base_epoch)
     scope = backend.scope
     frame = KeyedSnapshot(

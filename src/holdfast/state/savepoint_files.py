@@ -1,0 +1,85 @@
+"""The files of one savepoint: all in its own folder, referred to by paths inside of it, so that it can be moved."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from holdfast.errors import StorageError
+from holdfast.failpoints import failpoint
+from holdfast.state.handles import FileHandle
+from holdfast.state.snapshot_io import CheckpointNotes, SnapshotWriter
+from holdfast.storage.checksum import checksum
+from holdfast.storage.filesystem import Storage, is_missing
+
+#: In the folder for as long as the savepoint is being written.
+IN_PROGRESS_FILE = "_in_progress"
+#: What the names of notes begin with.
+NOTE_PREFIX = "_note-"
+_GIVEN_UP = "given-up"
+
+
+@dataclass(frozen=True)
+class SavepointWriter(SnapshotWriter):
+    """Files under the names that they are given, which are unique; nothing is shared with any other snapshot."""
+
+    directory: str
+    checkpoint_id: int
+    attempt: int
+
+    def write(self, name: str, data: bytes, shared: bool = False) -> FileHandle:
+        """``name`` may have folders."""
+        if not is_inside(name):
+            raise ValueError(f"a file of a savepoint is called {name!r}; expected a path inside of its folder")
+        failpoint("snapshot.write", checkpoint=self.checkpoint_id, attempt=self.attempt, name=name)
+        Storage.for_uri(self.directory).write_atomic(name, data)
+        return FileHandle(path=name, size=len(data), checksum=checksum(data))
+
+    def notes(self) -> SavepointNotes:
+        return SavepointNotes(self.directory, self.attempt)
+
+
+@dataclass(frozen=True)
+class SavepointNotes(CheckpointNotes):
+    """Notes as files in the savepoint's folder, which have gone when it is complete."""
+
+    directory: str
+    attempt: int
+
+    def leave(self, name: str, data: bytes) -> None:
+        self._storage.write_atomic(self._path_of(name), data)
+
+    def find(self, name: str) -> bytes | None:
+        try:
+            return self._storage.read(self._path_of(name))
+        except StorageError as error:
+            if is_missing(error):
+                return None
+            raise
+
+    def remove(self, name: str) -> None:
+        self._storage.delete(self._path_of(name))
+
+    def discard(self, paths: Iterable[str]) -> None:
+        for path in paths:
+            self._storage.delete(path)
+
+    def give_up(self) -> None:
+        self.leave(_GIVEN_UP, b"")
+
+    def given_up(self) -> bool:
+        """So it is, too, when the savepoint was completed without this attempt, or its folder was removed."""
+        storage = self._storage
+        return not storage.exists(IN_PROGRESS_FILE) or storage.exists(self._path_of(_GIVEN_UP))
+
+    @property
+    def _storage(self) -> Storage:
+        return Storage.for_uri(self.directory)
+
+    def _path_of(self, name: str) -> str:
+        return f"{NOTE_PREFIX}{self.attempt}-{name}"
+
+
+def is_inside(path: str) -> bool:
+    """Whether a path of a handle stays in its folder."""
+    return bool(path) and not path.startswith("/") and ".." not in path.split("/") and "\\" not in path
