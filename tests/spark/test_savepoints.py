@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from holdfast import failpoints
+from holdfast.checkpoint.shared_files import metadata_handles
 from holdfast.checkpoint.storage import open_snapshot
 from holdfast.checkpoint.triggers import CheckpointKind
 from holdfast.common import JobClient
@@ -65,6 +66,12 @@ def test_a_savepoint_changes_nothing_for_the_job(in_process: InProcessSpark, tmp
     assert client.is_running()
     kept = [int(folder.name[4:]) for folder in (tmp_path / "chk/job").glob("chk-*")]
     assert metadata.checkpoint_id not in kept, "it is in no store"
+    taken = client.get_checkpoint_statistics().latest_savepoint
+    assert taken is not None
+    assert (taken.checkpoint_id, taken.location) == (metadata.checkpoint_id, path)
+    # Each look at the clock costs a second, so that there is something to see.
+    assert all(entry.start_delay_millis > 0 for entry in taken.subtasks.values())
+    assert any(entry.alignment_millis > 0 for entry in taken.subtasks.values())
     client.cancel().result(30)
     assert Path(path, "_metadata").exists(), "it is the user's"
     assert published(tmp_path / "out") == counts_of(EPOCHS)
@@ -277,6 +284,66 @@ def test_a_savepoint_holds_transactions_that_the_job_aborted_since(in_process: I
     client.cancel().result(30)
     with pytest.raises(JobExecutionError, match=r"aborted|lost"):
         resume(tmp_path, path, **{"holdfast.job-id": "next", "restart-strategy.type": "none"})
+
+
+class TestClaim:
+    """Who owns the snapshot that a job starts from."""
+
+    def snapshot(self, tmp_path: Path, kind: str) -> str:
+        """Of a job that is gone."""
+        retained = {"execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION"}
+        client = start(tmp_path, **retained)
+        wait_for_rows(client, 3)
+        path = client.trigger_savepoint().result(30)
+        client.cancel().result(30)
+        return path if kind == "savepoint" else str(next((tmp_path / "chk/job").glob("chk-*")))
+
+    def go_on(self, tmp_path: Path, path: str, mode: str) -> None:
+        changes = {
+            "holdfast.job-id": "next",
+            "execution.state-recovery.claim-mode": mode,
+            "execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION",
+        }
+        client = start(tmp_path, **{"execution.state-recovery.path": path, **changes})
+        wait_for_rows(client, 4)
+        client.trigger_checkpoint().result(30)
+        client.cancel().result(30)
+
+    @pytest.mark.parametrize("kind", ["savepoint", "checkpoint"])
+    @pytest.mark.parametrize("mode", ["NO_CLAIM", "LEGACY"])
+    def test_a_snapshot_that_is_not_claimed_stays(
+        self, in_process: InProcessSpark, tmp_path: Path, kind: str, mode: str
+    ) -> None:
+        path = self.snapshot(tmp_path, kind)
+        before = sorted(Path(path).rglob("*"))
+        self.go_on(tmp_path, path, mode)
+        assert sorted(Path(path).rglob("*")) == before
+        (own,) = (tmp_path / "chk/next").glob("chk-*")
+        shutil.rmtree(path)
+        counted = open_snapshot(str(own))[0]
+        assert not any(handle.path.startswith("..") for handle in metadata_handles(counted))
+
+    @pytest.mark.parametrize("kind", ["savepoint", "checkpoint"])
+    def test_a_claimed_snapshot_goes_when_checkpoints_take_its_place(
+        self, in_process: InProcessSpark, tmp_path: Path, kind: str
+    ) -> None:
+        path = self.snapshot(tmp_path, kind)
+        self.go_on(tmp_path, path, "CLAIM")
+        assert not Path(path).exists()
+        assert not (tmp_path / "chk/next/claimed").exists()
+        assert list((tmp_path / "chk/job").glob("shared/*")) == []
+
+    def test_a_claim_outlives_its_driver(self, in_process: InProcessSpark, tmp_path: Path) -> None:
+        path = self.snapshot(tmp_path, "savepoint")
+        given = {"holdfast.job-id": "next", "execution.state-recovery.path": path}
+        in_process.before_epoch = lambda spec: (_ for _ in ()).throw(SystemExit("the driver dies"))
+        client = start(tmp_path, **given, **{"execution.state-recovery.claim-mode": "CLAIM"})
+        with pytest.raises(SystemExit):
+            client.get_job_execution_result().result(30)
+        assert Path(path).exists()
+        in_process.before_epoch = lambda spec: None
+        resume(tmp_path, path, **{"holdfast.job-id": "next"})
+        assert not Path(path).exists()
 
 
 _STOPPED_DRIVER = """

@@ -16,6 +16,7 @@ from holdfast.storage.filesystem import Storage
 
 _ATTEMPTS_KEPT = 16
 _ENDED = "ended"
+_CLAIMED = "claimed"
 
 
 class JobEnd(msgspec.Struct, frozen=True):
@@ -59,6 +60,16 @@ class JobDirectory:
         for old in numbers[:-_ATTEMPTS_KEPT]:
             self._storage.delete(f"{ATTEMPTS_FOLDER}/{old}")
         return number
+
+    def record_claim(self, snapshot: str | None) -> None:
+        """Record, durably, that the job owns the snapshot that it started from; None: it owns none."""
+        if snapshot is None:
+            self._storage.delete(_CLAIMED)
+        else:
+            self._storage.write_atomic(_CLAIMED, snapshot.encode())
+
+    def claimed_snapshot(self) -> str | None:
+        return self._storage.read(_CLAIMED).decode() if self._storage.exists(_CLAIMED) else None
 
     def record_end(self, status: str, savepoint: CompletedCheckpoint | None = None) -> None:
         """Record, durably, that the job has ended, and that only ``savepoint`` is left to go on from."""

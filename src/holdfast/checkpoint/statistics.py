@@ -9,7 +9,7 @@ from enum import StrEnum
 from holdfast.checkpoint.completed import CompletedCheckpoint
 from holdfast.checkpoint.reasons import CheckpointFailureReason
 from holdfast.checkpoint.shared_files import metadata_handles
-from holdfast.state.handles import CheckpointRequest, SnapshotType, SubtaskSnapshot
+from holdfast.state.handles import CheckpointRequest, SavepointFormat, SnapshotType, SubtaskSnapshot
 
 
 class CheckpointStatus(StrEnum):
@@ -24,6 +24,8 @@ class SubtaskStatistics:
 
     acknowledged_at: int
     duration: int
+    start_delay_millis: int
+    alignment_millis: int
     sync_millis: int
     async_millis: int
     bytes_written: int
@@ -39,6 +41,7 @@ class CheckpointStatistics:
     trigger_timestamp: int
     num_subtasks: int
     full: bool
+    savepoint_format: SavepointFormat | None = None
     status: CheckpointStatus = CheckpointStatus.IN_PROGRESS
     end_timestamp: int | None = None
     bytes_written: int = 0
@@ -81,6 +84,7 @@ class CheckpointStatisticsTracker:
         self.counts = CheckpointCounts()
         self.history: deque[CheckpointStatistics] = deque(maxlen=history_size)
         self.latest_completed: CheckpointStatistics | None = None
+        self.latest_savepoint: CheckpointStatistics | None = None
         self.latest_failed: CheckpointStatistics | None = None
         self.latest_restored: RestoredCheckpoint | None = None
         self._running: dict[int, CheckpointStatistics] = {}
@@ -93,6 +97,7 @@ class CheckpointStatisticsTracker:
             trigger_timestamp=request.timestamp,
             num_subtasks=num_subtasks,
             full=request.base_epoch is None,
+            savepoint_format=request.savepoint_format,
         )
         self._running[request.checkpoint_id] = entry
         self.history.append(entry)
@@ -104,6 +109,8 @@ class CheckpointStatisticsTracker:
         entry.subtasks[snapshot.operator_id, snapshot.subtask] = SubtaskStatistics(
             acknowledged_at=now,
             duration=now - entry.trigger_timestamp,
+            start_delay_millis=snapshot.start_delay_millis,
+            alignment_millis=snapshot.alignment_millis,
             sync_millis=snapshot.sync_millis,
             async_millis=snapshot.async_millis,
             bytes_written=snapshot.bytes_written,
@@ -113,7 +120,10 @@ class CheckpointStatisticsTracker:
         entry = self._end(checkpoint.checkpoint_id, CheckpointStatus.COMPLETED, now)
         entry.state_size = sum(handle.size for handle in metadata_handles(checkpoint.metadata))
         entry.location = checkpoint.location
-        self.latest_completed = entry
+        if entry.checkpoint_type.is_savepoint:
+            self.latest_savepoint = entry
+        else:
+            self.latest_completed = entry
         self.counts = replace(self.counts, completed=self.counts.completed + 1)
 
     def failed(self, checkpoint_id: int, reason: CheckpointFailureReason, message: str, now: int) -> None:

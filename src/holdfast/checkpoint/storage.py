@@ -276,6 +276,13 @@ def open_snapshot(path: str) -> tuple[CheckpointMetadata, SnapshotReader]:
     return metadata, FileSnapshotReader(Storage.for_uri(root).uri)
 
 
+def split_checkpoint_path(path: str) -> tuple[str, str]:
+    """The checkpoint directory and the job id of a checkpoint's path; empty where it has none."""
+    root = path.rstrip("/").removesuffix(f"/{METADATA_FILE}").rpartition("/")[0]
+    base, _, job_id = root.rpartition("/")
+    return base, job_id
+
+
 def _metadata_path(checkpoint_id: int) -> str:
     return f"{checkpoint_folder(checkpoint_id)}/{METADATA_FILE}"
 

@@ -45,6 +45,9 @@ class PreparedSubtask:
     sync_millis: int
     #: Of the execution.
     nonce: str = ""
+    #: From the trigger to the first barrier that came here, and from that to the last.
+    start_delay_millis: int = 0
+    alignment_millis: int = 0
     uid: str | None = None
 
     def write(self, writer: SnapshotWriter, heartbeat: Callable[[], None]) -> SubtaskSnapshot:
@@ -57,6 +60,8 @@ class PreparedSubtask:
             watermark=self.watermark,
             finished=self.finished,
             nonce=self.nonce,
+            start_delay_millis=self.start_delay_millis,
+            alignment_millis=self.alignment_millis,
             sync_millis=self.sync_millis,
             async_millis=round((time.monotonic() - started) * 1000),
             bytes_written=sum(handle.size for handle in written.handles()),

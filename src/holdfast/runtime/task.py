@@ -12,6 +12,7 @@ import os
 import socket
 import uuid
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import msgspec
 
@@ -60,6 +61,9 @@ class TaskRun:
         self._upload: Upload | None = None
         self._consumed: dict[int, str] = {}
         self._handles: list[SinkHandle] = []
+        #: When the first barrier came, or the sources of the job began, and when the last did.
+        self._first_barrier: int | None = None
+        self._last_barrier = 0
 
     @property
     def chains(self) -> list[Chain]:
@@ -111,6 +115,7 @@ class TaskRun:
         self._aligner.accept(envelope.sender, envelope.sequence, envelope)
         if header.barrier is not None:
             self._aligner.barrier(envelope.sender, header.barrier)
+            self._note_barrier()
         if envelope.edge in self._by_edge:
             self._by_edge[envelope.edge].receive(envelope.edge, envelope.channel, header, body)
             self.fire_timers()
@@ -119,12 +124,19 @@ class TaskRun:
 
     def end_input(self) -> None:
         """Everything is there, or the epoch fails."""
+        if self._level == 0:
+            self._note_barrier()
         checkpoint = self.spec.checkpoint
         self._consumed = self._aligner.verify(
             self.spec.attempt, self.spec.epoch, checkpoint.checkpoint_id if checkpoint else None
         )
         for chain in self.chains:
             chain.end_input(self.spec.data_frames_read)
+
+    def _note_barrier(self) -> None:
+        self._last_barrier = self._clock()
+        if self._first_barrier is None:
+            self._first_barrier = self._last_barrier
 
     def fire_timers(self) -> None:
         """Fire the processing-time timers that are due."""
@@ -193,6 +205,10 @@ class TaskRun:
             prepared = task.prepare_snapshots(checkpoint, self._nonce)
         except STORING_ERRORS as error:
             return UploadResult.failed(error)
+        first = self._first_barrier or self._last_barrier
+        # The driver's clock may be ahead of this host's.
+        delay, alignment = max(0, first - checkpoint.timestamp), self._last_barrier - first
+        prepared = [replace(each, start_delay_millis=delay, alignment_millis=alignment) for each in prepared]
         self._upload = Upload(f"{self._level}-{self._slot}-{self._nonce}", prepared, writer)
         self._upload.start()
         return None

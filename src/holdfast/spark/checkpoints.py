@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import msgspec
 
+from holdfast.checkpoint.claim import SnapshotClaim
 from holdfast.checkpoint.completed import CompletedCheckpoint
 from holdfast.checkpoint.completed_store import (
     CompletedCheckpointStore,
@@ -17,7 +18,13 @@ from holdfast.checkpoint.coordinator import CheckpointCoordinator
 from holdfast.checkpoint.job_directory import JobDirectory
 from holdfast.checkpoint.policy import CheckpointPolicy, deletes_checkpoints
 from holdfast.checkpoint.restore_rules import RestoreRules, match_operators
-from holdfast.checkpoint.storage import CheckpointStorage, FileCheckpointStorage, MemoryCheckpointStorage, open_snapshot
+from holdfast.checkpoint.storage import (
+    CheckpointStorage,
+    FileCheckpointStorage,
+    MemoryCheckpointStorage,
+    open_snapshot,
+    split_checkpoint_path,
+)
 from holdfast.errors import JobLockedError, StorageError
 from holdfast.runtime.epoch import RestoredJob
 from holdfast.spark.job import Job
@@ -25,7 +32,7 @@ from holdfast.state.handles import CheckpointMetadata, OperatorRecord
 from holdfast.state.keys import KEY_HASH
 from holdfast.state.snapshot_io import SnapshotReader
 from holdfast.types.clock import wall_clock
-from holdfast.types.settings import RecoverySettings
+from holdfast.types.settings import ClaimMode, RecoverySettings
 
 logger = logging.getLogger(__name__)
 
@@ -104,6 +111,9 @@ class JobCheckpoints:
             # Once the job has a checkpoint of its own, the other snapshot is not needed, and may be gone.
             self._initial = self._open_initial()
         self.coordinator = CheckpointCoordinator(policy, job.facts, self.storage, self.store, wall_clock)
+        self._claim = SnapshotClaim(self.directory)
+        if job.recovery.claim is ClaimMode.CLAIM and job.recovery.path is not None and self._initial is not None:
+            self._claim.take(job.recovery.path)
         #: What the job ended with.
         self._savepoint: CompletedCheckpoint | None = None
         self._stop_point: RestorePoint | None = None
@@ -149,9 +159,7 @@ class JobCheckpoints:
         """The job that wrote the restored snapshot, when it is another one and its driver is known to be gone."""
         if point is None or not point.foreign or point.metadata.job_id == self._job.facts.job_id:
             return []
-        path = self._job.recovery.path or ""
-        root = path.rstrip("/").removesuffix("/_metadata").rpartition("/")[0]
-        base, _, job_id = root.rpartition("/")
+        base, job_id = split_checkpoint_path(self._job.recovery.path or "")
         if job_id != point.metadata.job_id or not base:
             return []
         try:
@@ -159,6 +167,11 @@ class JobCheckpoints:
                 return [job_id]
         except JobLockedError:
             return []
+
+    def checkpoint_completed(self) -> None:
+        """A claimed snapshot counts as the first checkpoint of the job: it goes when there are enough others."""
+        if len(self.store.all()) >= self._job.checkpoint.num_retained:
+            self._claim.settle()
 
     def stopped_with(self, savepoint: CompletedCheckpoint) -> None:
         """From here on the savepoint is what there is of the job: its rows are published, here or by whoever goes on

@@ -108,6 +108,7 @@ class RunningCheckpoints:
             case SnapshotType.CHECKPOINT:
                 self.durable_epoch = completed.metadata.epoch
                 self._publish(completed)
+                self._checkpoints.checkpoint_completed()
             case SnapshotType.SYNC_SAVEPOINT:
                 failpoint("driver.savepoint-completed", checkpoint=completed.checkpoint_id)
                 self._checkpoints.stopped_with(completed)

@@ -177,6 +177,8 @@ class SubtaskSnapshot(msgspec.Struct, frozen=True):
     #: of the execution that took it: a local store at that stamp holds the same keyed state
     nonce: str = ""
     #: timings and sizes for the statistics
+    start_delay_millis: int = 0
+    alignment_millis: int = 0
     sync_millis: int = 0
     async_millis: int = 0
     bytes_written: int = 0
