@@ -62,6 +62,7 @@ PUBLIC: dict[str, list[str]] = {
         "ListCheckpointed",
         "MapFunction",
         "OperatorStateStore",
+        "OutputTag",
         "ParallelSourceFunction",
         "ProcessFunction",
         "ReadLimit",
@@ -188,6 +189,7 @@ def test_nothing_else_is_public(module: str) -> None:
             "ValueState ListState MapState ReducingState AggregatingState BroadcastState ReadOnlyBroadcastState "
             "ValueStateDescriptor",
         ),
+        ("datastream.output_tag", "OutputTag"),
         ("datastream.stream_execution_environment", "StreamExecutionEnvironment"),
         ("datastream.time_domain", "TimeDomain"),
         ("datastream.timerservice", "TimerService"),

@@ -45,6 +45,7 @@ from holdfast.datastream.functions import (
     StreamOperator,
     WrappingFunction,
 )
+from holdfast.datastream.output_tag import OutputTag
 from holdfast.datastream.stream_execution_environment import StreamExecutionEnvironment
 from holdfast.datastream.time_domain import TimeDomain
 from holdfast.datastream.timerservice import TimerService
@@ -79,6 +80,7 @@ __all__ = [
     "ListCheckpointed",
     "MapFunction",
     "OperatorStateStore",
+    "OutputTag",
     "ParallelSourceFunction",
     "ProcessFunction",
     "ReadLimit",

@@ -18,6 +18,7 @@ from holdfast.graph.stream_graph import Connection, KeyBy, Node
 from holdfast.runtime import keyed, stateless
 from holdfast.runtime.endpoints import SinkFunctionOperator, SinkOperator
 from holdfast.runtime.operator import Operator
+from holdfast.runtime.output_tag import OutputTag
 from holdfast.runtime.partitioners import Broadcast, Forward, Global, Partitioner, Rebalance
 from holdfast.runtime.sink import SinkFunction, TwoPhaseCommitSink
 from holdfast.runtime.stream_operator import KeyedStreamOperatorHost, StreamOperator, StreamOperatorHost
@@ -64,11 +65,16 @@ class DataStream:
     """A stream of rows."""
 
     def __init__(
-        self, environment: StreamExecutionEnvironment, node: Node, partitioner: Partitioner | None = None
+        self,
+        environment: StreamExecutionEnvironment,
+        node: Node,
+        partitioner: Partitioner | None = None,
+        tag: OutputTag | None = None,
     ) -> None:
         self._environment = environment
         self._node = node
         self._partitioner = partitioner
+        self._tag = tag
 
     # -- settings of the operator that makes this stream
 
@@ -76,46 +82,46 @@ class DataStream:
         return self._node.name
 
     def name(self, name: str) -> DataStream:
-        self._node.name = name
+        self._operator().name = name
         return self
 
     def uid(self, uid: str) -> DataStream:
         """The name under which this operator's state is found again when the program has changed."""
-        self._node.uid = uid
+        self._operator().uid = uid
         return self
 
     def set_uid_hash(self, uid_hash: str) -> DataStream:
         """The id of the stored operator whose state this one takes over, if the snapshot has it: of one that had no
         uid, as messages and rehearsals name it. New checkpoints are written under the uid.
         """
-        self._node.uid_hash = stored_operator_id(uid_hash)
+        self._operator().uid_hash = stored_operator_id(uid_hash)
         return self
 
     def set_parallelism(self, parallelism: int) -> DataStream:
-        self._node.parallelism = _positive(parallelism, "parallelism")
+        self._operator().parallelism = _positive(parallelism, "parallelism")
         return self
 
     def set_max_parallelism(self, max_parallelism: int) -> DataStream:
-        self._node.max_parallelism = _positive(max_parallelism, "maximum parallelism")
+        self._operator().max_parallelism = _positive(max_parallelism, "maximum parallelism")
         return self
 
     def force_non_parallel(self) -> DataStream:
-        self._node.parallelism = self._node.parallelism_limit = 1
+        self._operator().parallelism = self._operator().parallelism_limit = 1
         return self
 
     def start_new_chain(self) -> DataStream:
-        self._node.chain_head = True
+        self._operator().chain_head = True
         return self
 
     def disable_chaining(self) -> DataStream:
-        self._node.chainable = False
+        self._operator().chainable = False
         return self
 
     def set_description(self, description: str) -> DataStream:
         return self
 
     def get_type(self) -> TypeInformation:
-        return self._node.output_type
+        return self._connection().type_info
 
     def get_execution_environment(self) -> StreamExecutionEnvironment:
         return self._environment
@@ -129,7 +135,7 @@ class DataStream:
         return self._add("Flat Map", stateless.FlatMapOperator, func, output_type)
 
     def filter(self, func: Any) -> DataStream:
-        return self._add("Filter", stateless.FilterOperator, func, self._node.output_type)
+        return self._add("Filter", stateless.FilterOperator, func, self.get_type())
 
     def process(self, func: Any, output_type: Any = None) -> DataStream:
         if isinstance(func, KeyedProcessFunction):
@@ -145,7 +151,7 @@ class DataStream:
 
     def key_by(self, key_selector: Any, key_type: Any = None) -> KeyedStream:
         """Partition by key: a function of the row, a ``KeySelector``, or the name(s) of its column(s)."""
-        return KeyedStream(self, key_by_of(self._node.output_type, key_selector, key_type))
+        return KeyedStream(self, key_by_of(self.get_type(), key_selector, key_type))
 
     def union(self, *streams: DataStream) -> DataStream:
         """All rows of several streams of one type."""
@@ -165,7 +171,7 @@ class DataStream:
             "Timestamps/Watermarks",
             TimestampsAndWatermarksOperator,
             watermark_strategy,
-            self._node.output_type,
+            self.get_type(),
             [self._connection()],
             event_time=True,
         )
@@ -174,7 +180,7 @@ class DataStream:
     def project(self, *field_indexes: int) -> DataStream:
         """Only the given fields of tuples."""
         indexes = tuple(field_indexes)
-        types = _field_types(self._node.output_type, "project()")
+        types = _field_types(self.get_type(), "project()")
         return self.map(lambda row: tuple(row[i] for i in indexes), Types.TUPLE([types[i] for i in indexes])).name(
             "Projection"
         )
@@ -188,10 +194,22 @@ class DataStream:
             )
         return BroadcastConnectedStream(self, ds)
 
+    def get_side_output(self, output_tag: OutputTag) -> DataStream:
+        """The rows that the function before this gives to ``output_tag``, by ``yield output_tag, row``."""
+        if not isinstance(output_tag, OutputTag):
+            raise ProgramError(f"get_side_output() takes an OutputTag; got {output_tag!r}.")
+        if not self._operator().inputs:
+            raise ProgramError(
+                f"The source '{self._node.name}' has no side outputs: put a process() behind it, whose function yields "
+                "(tag, row)."
+            )
+        self._node.request_side_output(output_tag)
+        return DataStream(self._environment, self._node, tag=output_tag)
+
     # -- partitioning
 
     def rebalance(self) -> DataStream:
-        return DataStream(self._environment, self._node, Rebalance())
+        return self._partitioned(Rebalance())
 
     def shuffle(self) -> DataStream:
         return self.rebalance()
@@ -200,7 +218,7 @@ class DataStream:
         return self.rebalance()
 
     def forward(self) -> DataStream:
-        return DataStream(self._environment, self._node, Forward())
+        return self._partitioned(Forward())
 
     @overload
     def broadcast(self) -> DataStream: ...
@@ -215,19 +233,19 @@ class DataStream:
     ) -> DataStream | BroadcastStream:
         """Every row to every subtask. With descriptors: a stream to ``connect``, whose rows change broadcast state."""
         if broadcast_state_descriptor is None:
-            return DataStream(self._environment, self._node, Broadcast())
-        return BroadcastStream(self._node, (broadcast_state_descriptor, *other_broadcast_state_descriptors))
+            return self._partitioned(Broadcast())
+        return BroadcastStream(self._connection(), (broadcast_state_descriptor, *other_broadcast_state_descriptors))
 
     def global_(self) -> DataStream:
-        return DataStream(self._environment, self._node, Global())
+        return self._partitioned(Global())
 
     # -- the end of a stream
 
     def sink_to(self, sink: TwoPhaseCommitSink) -> DataStreamSink:
         if not isinstance(sink, TwoPhaseCommitSink):
             raise ProgramError(f"sink_to() takes a sink such as FileSink.parquet(path); got {type(sink).__name__}.")
-        sink.bind_type(self._node.output_type)
-        node = self._environment.add_node("Sink", SinkOperator, sink, self._node.output_type, [self._connection()])
+        sink.bind_type(self.get_type())
+        node = self._environment.add_node("Sink", SinkOperator, sink, self.get_type(), [self._connection()])
         node.is_sink = True
         return DataStreamSink(node)
 
@@ -238,7 +256,7 @@ class DataStream:
         if not isinstance(sink_func, SinkFunction):
             raise ProgramError(f"add_sink() takes a SinkFunction or a sink; got {type(sink_func).__name__}.")
         connection = self._connection()
-        node = self._environment.add_node("Sink", SinkFunctionOperator, sink_func, self._node.output_type, [connection])
+        node = self._environment.add_node("Sink", SinkFunctionOperator, sink_func, self.get_type(), [connection])
         node.is_sink = True
         return DataStreamSink(node)
 
@@ -259,7 +277,19 @@ class DataStream:
     # -- inside
 
     def _connection(self) -> Connection:
-        return Connection(self._node, self._partitioner)
+        return Connection(self._node, self._partitioner, tag=self._tag)
+
+    def _partitioned(self, partitioner: Partitioner) -> DataStream:
+        return DataStream(self._environment, self._node, partitioner, self._tag)
+
+    def _operator(self) -> Node:
+        """The operator that makes this stream, to set something on it."""
+        if self._tag is not None:
+            raise ProgramError(
+                f"The side output '{self._tag.tag_id}' of '{self._node.name}' is no operator of its own: set names, "
+                "uids, parallelism and chaining on the operator that makes it, or on one behind it."
+            )
+        return self._node
 
     def _add(
         self, name: str, factory: type[Operator], function: Any, output_type: Any, *beside: Connection
@@ -299,7 +329,7 @@ class KeyedStream(DataStream):
     """A stream partitioned by key: functions on it keep state per key and set timers."""
 
     def __init__(self, origin: DataStream, key_by: KeyBy) -> None:
-        super().__init__(origin._environment, origin._node)
+        super().__init__(origin._environment, origin._node, tag=origin._tag)
         self._origin = origin
         self._key_by = key_by
 
@@ -313,7 +343,7 @@ class KeyedStream(DataStream):
         return self._add("Flat Map", keyed.KeyedFlatMapOperator, func, output_type)
 
     def filter(self, func: Any) -> DataStream:
-        return self._add("Filter", keyed.KeyedFilterOperator, func, self._node.output_type)
+        return self._add("Filter", keyed.KeyedFilterOperator, func, self.get_type())
 
     def process(self, func: Any, output_type: Any = None) -> DataStream:
         if not isinstance(func, KeyedProcessFunction):
@@ -325,7 +355,7 @@ class KeyedStream(DataStream):
         return self._add(operator_name, KeyedStreamOperatorHost, operator, output_type)
 
     def reduce(self, func: Any) -> DataStream:
-        return self._add("Reduce", keyed.ReduceOperator, func, self._node.output_type)
+        return self._add("Reduce", keyed.ReduceOperator, func, self.get_type())
 
     def sum(self, position_to_sum: int | str = 0) -> DataStream:
         return self._aggregate("Sum", position_to_sum)
@@ -362,11 +392,11 @@ class KeyedStream(DataStream):
         return self._origin.key_by(key_selector, key_type)
 
     def _aggregate(self, name: str, position: int | str) -> DataStream:
-        reducer = field_reducer(name, position, self._node.output_type)
-        return self._add(name, keyed.ReduceOperator, reducer, self._node.output_type)
+        reducer = field_reducer(name, position, self.get_type())
+        return self._add(name, keyed.ReduceOperator, reducer, self.get_type())
 
     def _connection(self) -> Connection:
-        return Connection(self._node, key_by=self._key_by)
+        return Connection(self._node, key_by=self._key_by, tag=self._tag)
 
     def _refuse(self, *_: Any, **__: Any) -> Any:
         raise ProgramError(
@@ -376,7 +406,7 @@ class KeyedStream(DataStream):
 
     rebalance = shuffle = rescale = forward = broadcast = global_ = _refuse
     name = uid = set_uid_hash = set_parallelism = set_max_parallelism = _refuse
-    force_non_parallel = start_new_chain = disable_chaining = set_description = _refuse
+    force_non_parallel = start_new_chain = disable_chaining = set_description = get_side_output = _refuse
 
 
 class CloseableIterator:

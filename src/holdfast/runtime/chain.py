@@ -11,6 +11,7 @@ from holdfast.runtime.endpoints import SourceOperator
 from holdfast.runtime.envelope import ChannelStatus, Header
 from holdfast.runtime.epoch import Notification, NotificationKind, OperatorProgress, RestoredJob, SinkHandle
 from holdfast.runtime.operator import MAX_WATERMARK, MIN_WATERMARK, Operator
+from holdfast.runtime.output import Output
 from holdfast.runtime.plan import ChainSpec, EdgeSpec, TaskOptions
 from holdfast.runtime.router import EdgeReader, Outbox, Router
 from holdfast.runtime.watermarks import ChannelWatermarks, TimestampsAndWatermarksOperator
@@ -48,11 +49,11 @@ class Chain:
         for operator in self.operators:
             operator_id = operator.spec.operator_id
             for follower in self.spec.links.get(operator_id, ()):
-                operator.output.add_operator(self._by_id[follower])
+                _output_of(operator, self.spec.side_links.get(follower)).add_operator(self._by_id[follower])
             for edge_id in self.spec.outputs.get(operator_id, ()):
                 router = Router(self._edges[edge_id], self.subtask, self.subtask, operator.where, self._options)
                 router.open(RuntimeContext(operator.environment))
-                operator.output.add_collector(router)
+                _output_of(operator, self._edges[edge_id].tag_id).add_collector(router)
                 self._routers[edge_id] = router
         for edge_id in self.spec.inputs:
             for channel in range(self._edges[edge_id].source_parallelism):
@@ -254,3 +255,7 @@ class Chain:
         self._gate.load(dumped["channels"])
         for edge, router in dumped["routers"].items():
             self._routers[edge].load(router)
+
+
+def _output_of(operator: Operator, tag_id: str | None) -> Output:
+    return operator.output if tag_id is None else operator.output.side(tag_id)

@@ -83,6 +83,8 @@ class KeyedMapOperator(KeyedOperator):
 
 
 class KeyedFlatMapOperator(KeyedOperator):
+    yields_rows = True
+
     def process(self, batch: Batch, input_index: int) -> None:
         self.output.collect(repeat_times(batch, *self.for_each_row(batch, method_of(self.function, "flat_map"))))
 
@@ -152,6 +154,8 @@ class KeyedProcessContext(RowContext):
 
 class KeyedProcessOperator(KeyedOperator):
     """A keyed process function with its event and processing time timers."""
+
+    yields_rows = True
 
     def __init__(self, spec: OperatorSpec) -> None:
         super().__init__(spec)

@@ -48,16 +48,13 @@ def select_rows(batch: Batch, kept: list[int]) -> Batch:
     if len(kept) == len(batch):
         return batch
     values = batch.values
-    timestamps, watermarks = batch.timestamps, batch.watermarks
-    return Batch(
-        [values[i] for i in kept],
-        None if timestamps is None else [timestamps[i] for i in kept],
-        None if watermarks is None else [watermarks[i] for i in kept],
-    )
+    return batch.at(kept, [values[i] for i in kept])
 
 
 class FlatMapOperator(FunctionOperator):
     """Any number of rows for each row, with its timestamp."""
+
+    yields_rows = True
 
     def process(self, batch: Batch, input_index: int) -> None:
         function = method_of(self.function, "flat_map")
@@ -111,6 +108,8 @@ class ProcessContext(RowContext):
 
 class ProcessOperator(FunctionOperator):
     """A process function on a stream without keys: times can be read, timers cannot be set."""
+
+    yields_rows = True
 
     def bind_state(self) -> None:
         super().bind_state()
