@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holdfast.common.backend_options import ROCKSDB, ROCKSDB_WITHOUT_EFFECT
 from holdfast.common.option_types import BOOLEAN, DURATION, FLOAT, INTEGER, MEMORY, TEXT, Option, choice
-from holdfast.types.settings import CheckpointMode, ClaimMode, RestartKind, Retention, StorageKind
+from holdfast.types.settings import CheckpointMode, ClaimMode, ExecutionMode, RestartKind, Retention, StorageKind
 
 _CHECKPOINTING = "execution.checkpointing."
 _RESTART = "restart-strategy."
@@ -281,6 +281,21 @@ MAX_PARALLELISM: Option[int] = Option(
     "`holdfast.recovery.change-max-parallelism`.",
     least=-1,
     most=32_768,
+)
+
+EXECUTION_MODE: Option[ExecutionMode] = Option(
+    "execution.runtime-mode",
+    choice({mode.value: mode for mode in ExecutionMode}),
+    ExecutionMode.STREAMING,
+    "`BATCH` gives final results only, needs bounded sources and takes no checkpoints. `AUTOMATIC` is `BATCH` where "
+    "all sources are bounded, else `STREAMING`.",
+)
+OPERATOR_CHAINING: Option[bool] = Option(
+    "pipeline.operator-chaining.enabled",
+    BOOLEAN,
+    True,
+    "Run neighbours with one row path between them in one task.",
+    older=("pipeline.operator-chaining",),
 )
 
 EPOCH_MAX_ROWS: Option[int] = Option(

@@ -3,6 +3,7 @@
 from holdfast.datastream.broadcast_stream import BroadcastConnectedStream, BroadcastStream
 from holdfast.datastream.checkpoint_config import CheckpointConfig
 from holdfast.datastream.checkpointing_mode import CheckpointingMode
+from holdfast.datastream.connected_streams import ConnectedStreams
 from holdfast.datastream.data_stream import CloseableIterator, DataStream, DataStreamSink, KeyedStream
 from holdfast.datastream.execution_mode import RuntimeExecutionMode
 from holdfast.datastream.externalized_checkpoint_retention import ExternalizedCheckpointRetention
@@ -13,12 +14,16 @@ from holdfast.datastream.functions import (
     Checkpointed,
     CheckpointedFunction,
     CheckpointListener,
+    CoFlatMapFunction,
+    CoMapFunction,
+    CoProcessFunction,
     FilterFunction,
     FlatMapFunction,
     Function,
     FunctionInitializationContext,
     FunctionSnapshotContext,
     KeyedBroadcastProcessFunction,
+    KeyedCoProcessFunction,
     KeyedProcessFunction,
     KeyedStateStore,
     KeySelector,
@@ -26,6 +31,7 @@ from holdfast.datastream.functions import (
     MapFunction,
     OperatorStateStore,
     ParallelSourceFunction,
+    Partitioner,
     ProcessFunction,
     ReduceFunction,
     RichAggregateFunction,
@@ -64,6 +70,10 @@ __all__ = [
     "CheckpointedFunction",
     "CheckpointingMode",
     "CloseableIterator",
+    "CoFlatMapFunction",
+    "CoMapFunction",
+    "CoProcessFunction",
+    "ConnectedStreams",
     "DataStream",
     "DataStreamSink",
     "ExternalizedCheckpointRetention",
@@ -74,6 +84,7 @@ __all__ = [
     "FunctionSnapshotContext",
     "KeySelector",
     "KeyedBroadcastProcessFunction",
+    "KeyedCoProcessFunction",
     "KeyedProcessFunction",
     "KeyedStateStore",
     "KeyedStream",
@@ -82,6 +93,7 @@ __all__ = [
     "OperatorStateStore",
     "OutputTag",
     "ParallelSourceFunction",
+    "Partitioner",
     "ProcessFunction",
     "ReadLimit",
     "ReduceFunction",

@@ -9,17 +9,19 @@ from holdfast.common.watermark_strategy import WatermarkStrategy
 from holdfast.connectors.collect import Collection
 from holdfast.connectors.print import PrintSink
 from holdfast.datastream.broadcast_stream import BroadcastConnectedStream, BroadcastStream
+from holdfast.datastream.connected_streams import ConnectedStreams
+from holdfast.datastream.coverage import refusal
 from holdfast.datastream.functions import BaseBroadcastProcessFunction, KeyedProcessFunction
-from holdfast.datastream.key_selection import key_by_of
+from holdfast.datastream.key_selection import custom_partitioner, key_by_of
 from holdfast.datastream.keyed_aggregations import field_reducer, state_mapper
+from holdfast.datastream.operator_settings import OperatorSettings, StreamSettings
 from holdfast.errors import ProgramError
-from holdfast.graph.job_graph import stored_operator_id
 from holdfast.graph.stream_graph import Connection, KeyBy, Node
 from holdfast.runtime import keyed, stateless
 from holdfast.runtime.endpoints import SinkFunctionOperator, SinkOperator
 from holdfast.runtime.operator import Operator
 from holdfast.runtime.output_tag import OutputTag
-from holdfast.runtime.partitioners import Broadcast, Forward, Global, Partitioner, Rebalance
+from holdfast.runtime.partitioners import Broadcast, Forward, Global, Partitioner, Rebalance, Rescale
 from holdfast.runtime.sink import SinkFunction, TwoPhaseCommitSink
 from holdfast.runtime.stream_operator import KeyedStreamOperatorHost, StreamOperator, StreamOperatorHost
 from holdfast.runtime.watermarks import TimestampsAndWatermarksOperator
@@ -31,37 +33,17 @@ if TYPE_CHECKING:
     from holdfast.datastream.stream_execution_environment import StreamExecutionEnvironment
 
 
-class DataStreamSink:
+class DataStreamSink(OperatorSettings):
     """The end of a stream; its settings can still be set."""
 
     def __init__(self, node: Node) -> None:
         self._node = node
 
-    def name(self, name: str) -> DataStreamSink:
-        self._node.name = name
-        return self
-
-    def uid(self, uid: str) -> DataStreamSink:
-        self._node.uid = uid
-        return self
-
-    def set_uid_hash(self, uid_hash: str) -> DataStreamSink:
-        self._node.uid_hash = stored_operator_id(uid_hash)
-        return self
-
-    def set_parallelism(self, parallelism: int) -> DataStreamSink:
-        self._node.parallelism = _positive(parallelism, "parallelism")
-        return self
-
-    def set_description(self, description: str) -> DataStreamSink:
-        return self
-
-    def disable_chaining(self) -> DataStreamSink:
-        self._node.chainable = False
-        return self
+    def _operator(self) -> Node:
+        return self._node
 
 
-class DataStream:
+class DataStream(StreamSettings):
     """A stream of rows."""
 
     def __init__(
@@ -76,49 +58,8 @@ class DataStream:
         self._partitioner = partitioner
         self._tag = tag
 
-    # -- settings of the operator that makes this stream
-
     def get_name(self) -> str:
         return self._node.name
-
-    def name(self, name: str) -> DataStream:
-        self._operator().name = name
-        return self
-
-    def uid(self, uid: str) -> DataStream:
-        """The name under which this operator's state is found again when the program has changed."""
-        self._operator().uid = uid
-        return self
-
-    def set_uid_hash(self, uid_hash: str) -> DataStream:
-        """The id of the stored operator whose state this one takes over, if the snapshot has it: of one that had no
-        uid, as messages and rehearsals name it. New checkpoints are written under the uid.
-        """
-        self._operator().uid_hash = stored_operator_id(uid_hash)
-        return self
-
-    def set_parallelism(self, parallelism: int) -> DataStream:
-        self._operator().parallelism = _positive(parallelism, "parallelism")
-        return self
-
-    def set_max_parallelism(self, max_parallelism: int) -> DataStream:
-        self._operator().max_parallelism = _positive(max_parallelism, "maximum parallelism")
-        return self
-
-    def force_non_parallel(self) -> DataStream:
-        self._operator().parallelism = self._operator().parallelism_limit = 1
-        return self
-
-    def start_new_chain(self) -> DataStream:
-        self._operator().chain_head = True
-        return self
-
-    def disable_chaining(self) -> DataStream:
-        self._operator().chainable = False
-        return self
-
-    def set_description(self, description: str) -> DataStream:
-        return self
 
     def get_type(self) -> TypeInformation:
         return self._connection().type_info
@@ -156,13 +97,15 @@ class DataStream:
     def union(self, *streams: DataStream) -> DataStream:
         """All rows of several streams of one type."""
         for stream in streams:
+            if not isinstance(stream, DataStream):
+                raise ProgramError(f"union() takes streams; got {stream!r}.")
             if stream.get_type() != self.get_type():
                 raise ProgramError(
                     f"union() of '{self.get_name()}' ({self.get_type().describe()}) with '{stream.get_name()}' "
                     f"({stream.get_type().describe()}): the types differ. Declare the same type_info or output_type on "
                     "both."
                 )
-        inputs = [stream._connection() for stream in (self, *streams)]
+        inputs = [stream._unkeyed()._connection() for stream in (self, *streams)]
         node = self._environment.add_node("Union", stateless.MapOperator, _identity, self.get_type(), inputs)
         return DataStream(self._environment, node)
 
@@ -181,18 +124,30 @@ class DataStream:
         """Only the given fields of tuples."""
         indexes = tuple(field_indexes)
         types = _field_types(self.get_type(), "project()")
+        wrong = [i for i in indexes if not isinstance(i, int) or not 0 <= i < len(types)]
+        if wrong or not indexes:
+            raise ProgramError(
+                f"project() takes positions of fields, from 0 to {len(types) - 1}; got {list(field_indexes)!r}."
+            )
         return self.map(lambda row: tuple(row[i] for i in indexes), Types.TUPLE([types[i] for i in indexes])).name(
             "Projection"
         )
 
-    def connect(self, ds: BroadcastStream) -> BroadcastConnectedStream:
-        """This stream with a broadcast one beside it, for a function that sees both."""
-        if not isinstance(ds, BroadcastStream):
+    @overload
+    def connect(self, ds: DataStream) -> ConnectedStreams: ...
+
+    @overload
+    def connect(self, ds: BroadcastStream) -> BroadcastConnectedStream: ...
+
+    def connect(self, ds: DataStream | BroadcastStream) -> ConnectedStreams | BroadcastConnectedStream:
+        """This stream and another one, or a broadcast one, for a function that sees both."""
+        if isinstance(ds, BroadcastStream):
+            return BroadcastConnectedStream(self, ds)
+        if not isinstance(ds, DataStream):
             raise ProgramError(
-                f"connect() takes a broadcast stream, stream.broadcast(descriptor); got {type(ds).__name__}. "
-                "Connecting two other streams is not available yet."
+                f"connect() takes a stream, or a broadcast stream, stream.broadcast(descriptor); got {ds!r}."
             )
-        return BroadcastConnectedStream(self, ds)
+        return ConnectedStreams(self, ds)
 
     def get_side_output(self, output_tag: OutputTag) -> DataStream:
         """The rows that the function before this gives to ``output_tag``, by ``yield output_tag, row``."""
@@ -212,10 +167,16 @@ class DataStream:
         return self._partitioned(Rebalance())
 
     def shuffle(self) -> DataStream:
+        """Rows spread evenly: here in turn, not at random, so that a job that runs again sends them the same way."""
         return self.rebalance()
 
     def rescale(self) -> DataStream:
-        return self.rebalance()
+        """Like ``rebalance``, but each subtask sends to few others, and no two of them to all."""
+        return self._partitioned(Rescale())
+
+    def partition_custom(self, partitioner: Any, key_selector: Any) -> DataStream:
+        """Each row to the subtask that ``partitioner`` says: a ``Partitioner``, or a function of (key, subtasks)."""
+        return self._partitioned(custom_partitioner(partitioner, key_selector))
 
     def forward(self) -> DataStream:
         return self._partitioned(Forward())
@@ -238,6 +199,9 @@ class DataStream:
 
     def global_(self) -> DataStream:
         return self._partitioned(Global())
+
+    def cache(self) -> DataStream:
+        raise ProgramError(refusal("DataStream.cache"))
 
     # -- the end of a stream
 
@@ -279,6 +243,9 @@ class DataStream:
     def _connection(self) -> Connection:
         return Connection(self._node, self._partitioner, tag=self._tag)
 
+    def _unkeyed(self) -> DataStream:
+        return self
+
     def _partitioned(self, partitioner: Partitioner) -> DataStream:
         return DataStream(self._environment, self._node, partitioner, self._tag)
 
@@ -300,12 +267,6 @@ class DataStream:
 
 
 def _identity(value: Any) -> Any:
-    return value
-
-
-def _positive(value: int, what: str) -> int:
-    if not isinstance(value, int) or not 1 <= value <= 32768:
-        raise ProgramError(f"The {what} must be a whole number from 1 to 32768; got {value!r}.")
     return value
 
 
@@ -398,15 +359,19 @@ class KeyedStream(DataStream):
     def _connection(self) -> Connection:
         return Connection(self._node, key_by=self._key_by, tag=self._tag)
 
+    def _unkeyed(self) -> DataStream:
+        return self._origin
+
     def _refuse(self, *_: Any, **__: Any) -> Any:
         raise ProgramError(
             "Cannot override partitioning of a keyed stream, nor set the name, uid or parallelism of a key_by: set "
             "them on the operator behind it."
         )
 
-    rebalance = shuffle = rescale = forward = broadcast = global_ = _refuse
+    rebalance = shuffle = rescale = forward = broadcast = global_ = partition_custom = _refuse
     name = uid = set_uid_hash = set_parallelism = set_max_parallelism = _refuse
     force_non_parallel = start_new_chain = disable_chaining = set_description = get_side_output = _refuse
+    slot_sharing_group = set_buffer_timeout = cache = _refuse
 
 
 class CloseableIterator:

@@ -14,7 +14,7 @@ import mmh3
 from holdfast.errors import NotPicklableError, ProgramError
 from holdfast.graph.stream_graph import Connection, KeyBy, Node, StreamGraph
 from holdfast.runtime.contracts import Function
-from holdfast.runtime.partitioners import Broadcast, Forward, KeyGroupHash, Partitioner, Rebalance
+from holdfast.runtime.partitioners import Broadcast, Forward, KeyGroupHash, Partitioner, Rebalance, Rescale
 from holdfast.runtime.sink import TwoPhaseCommitSink
 from holdfast.state.keygroups import default_max_parallelism
 from holdfast.types.settings import (
@@ -38,6 +38,10 @@ class JobSettings:
     #: None where nothing is set: Spark's default parallelism, and the rule by parallelism.
     parallelism: int | None = None
     max_parallelism: int | None = None
+    #: Final results only, at the end of the input.
+    batch: bool = False
+    #: Neighbours may run in one task.
+    chaining: bool = True
     spark: Mapping[str, str] = field(default_factory=dict)
     parameters: Mapping[str, str] = field(default_factory=dict)
 
@@ -168,6 +172,8 @@ def _edge(connection: Connection, source: JobOperator, target: JobOperator) -> J
         _check_picklable(key, target)
         _check_opened(key, source, target)
         partitioner: Partitioner = KeyGroupHash(key.key_type, target.max_parallelism, key.columns, key.selector)
+    elif isinstance(connection.partitioner, Rescale):
+        partitioner = Rescale(source.parallelism)
     elif connection.partitioner is not None:
         partitioner = connection.partitioner
     else:

@@ -36,17 +36,21 @@ def plan_job(graph: JobGraph, backend: StateBackend, options: TaskOptions) -> Pl
 
 def _in_order(graph: JobGraph, chained: set[JobEdge]) -> list[JobEdge]:
     """The edges between chains as they are consumed: those that change broadcast state, then other broadcasts, then the
-    rest.
+    rest as the program has them, the first of two connected streams before the second.
     """
-    crossing = [edge for edge in graph.edges if edge not in chained]
-    return sorted(crossing, key=lambda edge: (not is_broadcast(edge), -edge.connection.input_index))
+
+    def priority(edge: JobEdge) -> tuple[bool, int]:
+        return (False, -edge.connection.input_index) if is_broadcast(edge) else (True, 0)
+
+    return sorted((edge for edge in graph.edges if edge not in chained), key=priority)
 
 
 def _can_chain(graph: JobGraph, edge: JobEdge) -> bool:
     """Neighbours with one row path between them run in one task, by a call."""
     source, target = edge.source.node, edge.target.node
     return (
-        edge.partitioner.chainable
+        graph.settings.chaining
+        and edge.partitioner.chainable
         and len(graph.inputs_of(edge.target)) == 1
         and edge.source.parallelism == edge.target.parallelism
         and source.chainable
@@ -133,6 +137,7 @@ def _operator_spec(graph: JobGraph, operator: JobOperator) -> OperatorSpec:
         event_time=node.event_time,
         uid=operator.uid,
         broadcast_states=node.broadcast_states,
+        batch=graph.settings.batch,
         side_outputs=tuple(sorted(tag for tag in tags if tag is not None)),
     )
 

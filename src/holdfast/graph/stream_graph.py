@@ -80,9 +80,14 @@ class Node:
         known = self.side_outputs.setdefault(tag.tag_id, tag)
         if known.type_info != tag.type_info:
             raise ProgramError(
-                f"The side output '{tag.tag_id}' of '{self.name}' was asked for as {known.type_info.describe()}, and now "
-                f"as {tag.type_info.describe()}. Use one OutputTag, or two names."
+                f"The side output '{tag.tag_id}' of '{self.name}' was asked for as {known.type_info.describe()}, and "
+                f"now as {tag.type_info.describe()}. Use one OutputTag, or two names."
             )
+
+    @property
+    def bounded(self) -> bool:
+        """Of a source: whether its rows come to an end."""
+        return self.data_frame is not None or bool(getattr(self.body, "bounded", False))
 
     @property
     def keyed(self) -> bool:

@@ -148,6 +148,9 @@ class Chain:
                 batch.timestamps, batch.watermarks = [None] * len(batch), [self._gate.current()] * len(batch)
             elif batch.watermarks is not None:
                 batch.watermarks = self._gate.cap(edge_id, channel, batch.watermarks)
+            if self.head.spec.batch and batch.watermarks is not None:
+                # Rows that timers gave at the end of the input before come with the last watermark, and are not late.
+                batch.watermarks = [MIN_WATERMARK] * len(batch)
             self.push(batch, edge.input_index)
         if header.status is not None:
             self._take_status(edge_id, channel, header.status)
@@ -179,6 +182,8 @@ class Chain:
         for operator in self.operators:
             operator.process_watermark(MAX_WATERMARK)
         for operator in self._unfinished():
+            if self.head.spec.batch:
+                operator.fire_processing_timers(MAX_WATERMARK)
             operator.finish()
         self.finished = True
         self._drained = self._draining
@@ -187,13 +192,13 @@ class Chain:
         return [operator for operator in self.operators if operator.spec.operator_id not in self._over]
 
     def fire_processing_timers(self, now: int) -> None:
-        if not self.finished:
+        if not self.finished and not self.head.spec.batch:
             self.head.begin_batch(0)
             for operator in self._unfinished():
                 operator.fire_processing_timers(now)
 
     def next_processing_timer(self) -> int | None:
-        if self.finished:
+        if self.finished or self.head.spec.batch:
             return None
         return min((t for o in self.operators if (t := o.next_processing_timer()) is not None), default=None)
 

@@ -104,6 +104,11 @@ class Operator:
         self.watermark = fields["watermark"]
 
     @property
+    def event_time_ended(self) -> bool:
+        """The input has come to its end."""
+        return self.watermark == MAX_WATERMARK
+
+    @property
     def where(self) -> str:
         return self.environment.where
 

@@ -38,6 +38,8 @@ class OperatorSpec:
     uid: str | None = None
     #: What was given to ``broadcast()`` of the stream on its second input.
     broadcast_states: tuple[MapStateDescriptor, ...] = ()
+    #: The job gives final results only: event time stands still until the input ends, and then all timers fire.
+    batch: bool = False
     #: Names of the side outputs that somebody listens to.
     side_outputs: tuple[str, ...] = ()
 

@@ -1,0 +1,83 @@
+"""``partition_custom``: a user's function says which subtask a row goes to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from holdfast.errors import FunctionError
+from holdfast.runtime.batch import Batch
+from holdfast.runtime.contracts import call
+from holdfast.runtime.functions import method_of
+from holdfast.runtime.partitioners import BoundPartitioner, Partitioner, Route
+
+if TYPE_CHECKING:
+    from holdfast.runtime.context import RuntimeContext
+
+
+@dataclass(frozen=True)
+class Custom(Partitioner):
+    """``partitioner`` has or is ``(key, number of subtasks) -> subtask``, ``selector`` gives the key of a row."""
+
+    partitioner: Any
+    selector: Any
+    name = "CUSTOM"
+
+    def bind(self, subtask: int, parallelism: int, where: str) -> BoundPartitioner:
+        return _ByFunction(self.partitioner, self.selector, parallelism, where)
+
+
+class _ByFunction(BoundPartitioner):
+    def __init__(self, partitioner: Any, selector: Any, parallelism: int, where: str) -> None:
+        self._functions = (partitioner, selector)
+        self._partition: Callable[[Any, int], int] = method_of(partitioner, "partition")
+        self._key_of: Callable[[Any], Any] = method_of(selector, "get_key")
+        self._parallelism = parallelism
+        self._where = where
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        self._call("set_runtime_context", runtime_context)
+        self._call("open", runtime_context)
+
+    def close(self) -> None:
+        self._call("close")
+
+    def route(self, batch: Batch, columns: pa.RecordBatch) -> Route:
+        partition, key_of, parallelism = self._partition, self._key_of, self._parallelism
+        targets: list[int] = []
+        value: Any = None
+        try:
+            for value in batch.values:
+                targets.append(partition(key_of(value), parallelism))
+            found = np.array(targets, dtype=np.int64)
+        except Exception as error:
+            raise FunctionError(
+                f"{self._where}: the custom partitioner raised {type(error).__name__}: {error} on row {value!r}"
+            ) from error
+        wrong = np.flatnonzero((found < 0) | (found >= parallelism))
+        if len(wrong):
+            first = int(wrong[0])
+            raise FunctionError(
+                f"{self._where}: the custom partitioner gave {targets[first]} for row {batch.values[first]!r}; "
+                f"expected a number from 0 to {parallelism - 1}."
+            )
+        return Route(found)
+
+    def _call(self, name: str, *arguments: Any) -> None:
+        for function in self._functions:
+            with self._reported(name):
+                call(function, name, *arguments)
+
+    @contextmanager
+    def _reported(self, name: str) -> Iterator[None]:
+        try:
+            yield
+        except Exception as error:
+            raise FunctionError(
+                f"{self._where}: {name}() of the custom partitioner raised {type(error).__name__}: {error}"
+            ) from error
