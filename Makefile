@@ -33,6 +33,7 @@ bench: $(READY)
 docs: $(READY)
 	mkdir -p docs/reference
 	$(BIN)/python -m holdfast.common.options_reference > docs/reference/configuration.md
+	$(BIN)/python -m holdfast.datastream.coverage_reference > docs/reference/pyflink-coverage.md
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -54,19 +54,26 @@ class _ByFunction(BoundPartitioner):
         try:
             for value in batch.values:
                 targets.append(partition(key_of(value), parallelism))
-            found = np.array(targets, dtype=np.int64)
         except Exception as error:
             raise FunctionError(
                 f"{self._where}: the custom partitioner raised {type(error).__name__}: {error} on row {value!r}"
             ) from error
-        wrong = np.flatnonzero((found < 0) | (found >= parallelism))
-        if len(wrong):
-            first = int(wrong[0])
-            raise FunctionError(
-                f"{self._where}: the custom partitioner gave {targets[first]} for row {batch.values[first]!r}; "
-                f"expected a number from 0 to {parallelism - 1}."
-            )
-        return Route(found)
+        found = np.array(targets)
+        if found.dtype.kind not in "iu" or found.min() < 0 or found.max() >= parallelism:
+            raise self._no_subtask(targets, batch)
+        return Route(found.astype(np.int64))
+
+    def _no_subtask(self, targets: list[Any], batch: Batch) -> FunctionError:
+        subtasks = range(self._parallelism)
+        answer, row = next(
+            (target, row)
+            for target, row in zip(targets, batch.values, strict=True)
+            if type(target) is not int or target not in subtasks
+        )
+        return FunctionError(
+            f"{self._where}: the custom partitioner gave {answer!r} for row {row!r}; expected a number from 0 to "
+            f"{self._parallelism - 1}."
+        )
 
     def _call(self, name: str, *arguments: Any) -> None:
         for function in self._functions:
