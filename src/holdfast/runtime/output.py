@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Protocol
 
 from holdfast.errors import FunctionError
@@ -10,6 +11,9 @@ from holdfast.runtime.output_tag import OutputTag
 
 if TYPE_CHECKING:
     from holdfast.runtime.operator import Operator
+
+
+_first = itemgetter(0)
 
 
 class Collector(Protocol):
@@ -86,6 +90,8 @@ class SplittingOutput(Output):
     def _untagged(self, batch: Batch) -> Batch:
         """The rows without a tag; those with one go to its side output."""
         values = batch.values
+        if not _may_have_tags(values):
+            return batch
         tagged = [i for i, row in enumerate(values) if type(row) is tuple and row and type(row[0]) is OutputTag]
         if not tagged:
             return batch
@@ -105,3 +111,16 @@ class SplittingOutput(Output):
                 f"row; got a tuple of {len(tagged)}: {tagged!r}"
             )
         return tagged[1]
+
+
+def _may_have_tags(rows: list[Any]) -> bool:
+    """False for rows among which there is surely no pair of a tag and a row. All of it runs outside of the
+    interpreter's loop: where nobody uses tags, this is what they cost.
+    """
+    kinds = set(map(type, rows))
+    if kinds != {tuple}:
+        return tuple in kinds
+    try:
+        return OutputTag in set(map(type, map(_first, rows)))
+    except IndexError:
+        return True
