@@ -12,6 +12,9 @@ from holdfast.datastream.connectors.file_system import FileSink
 from tests.integration.programs import PAIR, Scripted
 from tests.spark.connected_functions import ORDERS, RATES, UNPRICED, Price
 
+#: How much of the script it reads.
+EPOCHS = 5
+
 
 def run(directory: Path) -> int:
     """How often the job was restarted."""
@@ -26,8 +29,8 @@ def run(directory: Path) -> int:
     }
     env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(settings))
     never = WatermarkStrategy.no_watermarks()
-    orders = env.from_source(Scripted(ORDERS), never, "orders", PAIR)
-    rates = env.from_source(Scripted(RATES), never, "rates", PAIR)
+    orders = env.from_source(Scripted(ORDERS[:EPOCHS]), never, "orders", PAIR)
+    rates = env.from_source(Scripted(RATES[:EPOCHS]), never, "rates", PAIR)
     keyed = orders.connect(rates).key_by(lambda row: row[0], lambda row: row[0], Types.LONG())
     priced = keyed.process(Price(), PAIR)
     priced.sink_to(FileSink.json(str(directory / "priced")))
