@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import threading
 
 import pytest
 
@@ -17,7 +18,7 @@ from holdfast.datastream import (
     OutputTag,
     StreamExecutionEnvironment,
 )
-from holdfast.errors import ProgramError
+from holdfast.errors import NotPicklableError, ProgramError
 
 PAIR = Types.TUPLE([Types.STRING(), Types.LONG()])
 
@@ -76,6 +77,9 @@ class TestConnect:
         ):
             with pytest.raises(TypeError, match=f"takes a {kind.__name__}.*; got function"):
                 call(lambda row: row)
+        for function in (Co(), KeyedCo()):
+            with pytest.raises(TypeError, match=r"Co needs a second stream: put connect"):
+                rows.process(function)
         with pytest.raises(TypeError, match=r"needs keyed streams: put key_by\(...\) before process"):
             connected.process(KeyedCo())
 
@@ -142,6 +146,12 @@ class TestPartitioning:
             rows.partition_custom(5, lambda row: row)
         with pytest.raises(TypeError, match="the key selector must be a function or have get_key"):
             rows.partition_custom(lambda key, n: 0, "f0")
+
+    def test_functions_that_cannot_be_sent(self, env: StreamExecutionEnvironment, rows: DataStream) -> None:
+        lock = threading.Lock()
+        rows.partition_custom(lambda key, n: lock and 0, lambda row: row).print()
+        with pytest.raises(NotPicklableError, match="The partitioner before 'Print' cannot be sent to the executors"):
+            env.get_execution_plan()
 
     def test_fields_that_cannot_be_projected(self, rows: DataStream, others: DataStream) -> None:
         assert rows.project(1, 0).get_type() == Types.TUPLE([Types.LONG(), Types.STRING()])

@@ -11,7 +11,12 @@ from holdfast.connectors.print import PrintSink
 from holdfast.datastream.broadcast_stream import BroadcastConnectedStream, BroadcastStream
 from holdfast.datastream.connected_streams import ConnectedStreams
 from holdfast.datastream.coverage import refusal
-from holdfast.datastream.functions import BaseBroadcastProcessFunction, KeyedProcessFunction
+from holdfast.datastream.functions import (
+    BaseBroadcastProcessFunction,
+    CoProcessFunction,
+    KeyedCoProcessFunction,
+    KeyedProcessFunction,
+)
 from holdfast.datastream.key_selection import custom_partitioner, key_by_of
 from holdfast.datastream.keyed_aggregations import field_reducer, state_mapper
 from holdfast.datastream.operator_settings import OperatorSettings, StreamSettings
@@ -81,8 +86,8 @@ class DataStream(StreamSettings):
     def process(self, func: Any, output_type: Any = None) -> DataStream:
         if isinstance(func, KeyedProcessFunction):
             raise TypeError("A KeyedProcessFunction needs a keyed stream: put key_by(...) before process(...).")
-        if isinstance(func, BaseBroadcastProcessFunction):
-            raise TypeError(f"A {type(func).__name__} needs a broadcast stream: put connect(...) before process(...).")
+        if isinstance(func, (BaseBroadcastProcessFunction, CoProcessFunction, KeyedCoProcessFunction)):
+            raise TypeError(f"A {type(func).__name__} needs a second stream: put connect(...) before process(...).")
         return self._add("Process", stateless.ProcessOperator, func, output_type)
 
     def transform(self, operator_name: str, output_type: Any, operator: StreamOperator) -> DataStream:

@@ -31,6 +31,9 @@ class Custom(Partitioner):
     def bind(self, subtask: int, parallelism: int, where: str) -> BoundPartitioner:
         return _ByFunction(self.partitioner, self.selector, parallelism, where)
 
+    def functions(self) -> dict[str, Any]:
+        return {"partitioner": self.partitioner, "key selector of the partitioner": self.selector}
+
 
 class _ByFunction(BoundPartitioner):
     def __init__(self, partitioner: Any, selector: Any, parallelism: int, where: str) -> None:

@@ -57,6 +57,10 @@ class Partitioner(ABC):
     @abstractmethod
     def bind(self, subtask: int, parallelism: int, where: str) -> BoundPartitioner: ...
 
+    def functions(self) -> dict[str, Any]:
+        """The user's functions that it calls, by what they are."""
+        return {}
+
 
 class BoundPartitioner(ABC):
     @abstractmethod
