@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from holdfast.errors import NotPicklableError, RestoreError
+from holdfast.errors import RestoreError
 from holdfast.runtime.batch import Batch
 from holdfast.runtime.contracts import CheckpointedFunction, CheckpointListener, Function
 from holdfast.state.descriptors import ListStateDescriptor
@@ -186,10 +186,5 @@ class ReadingFunction(ParallelSourceFunction, CheckpointedFunction, CheckpointLi
         self._live_reader().close()
 
     def _live_reader(self) -> SourceReader:
-        if self._reader is None:
-            raise NotPicklableError(
-                f"{self.get_runtime_context().get_task_name_with_subtasks()}: the reader of this source cannot be "
-                "pickled, so it did not get from one worker process to the next. Leave open files and connections out "
-                "in its __getstate__."
-            )
+        assert self._reader is not None, "initialize_state has made it"
         return self._reader
