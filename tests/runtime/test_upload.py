@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import msgspec
@@ -18,15 +18,20 @@ from holdfast.runtime.prepared import PreparedSubtask
 from holdfast.runtime.upload import Upload, UploadResult, beat_of
 from holdfast.state.handles import CheckpointRequest, DistributionMode, FileHandle, ListStateSnapshot, SnapshotType
 from holdfast.state.keygroups import KeyGroupRange
+from holdfast.state.operator_state_file import encode_operator_state
 from holdfast.state.snapshot_files import FileNotes, FileSnapshotWriter, MemorySnapshotWriter
 
 REQUEST = CheckpointRequest(7, SnapshotType.CHECKPOINT, 0, 1, 3)
 
 
-def prepared(subtask: int = 0, data: bytes = b"state") -> PreparedSubtask:
-    lists = (ListStateSnapshot("list", DistributionMode.SPLIT_DISTRIBUTE, {}, (data,)),)
+LISTS = (ListStateSnapshot("list", DistributionMode.SPLIT_DISTRIBUTE, {}, (b"state",)),)
+RAW = b"raw"
+SIZE = len(encode_operator_state(LISTS)) + len(RAW)
+
+
+def prepared(subtask: int = 0) -> PreparedSubtask:
     return PreparedSubtask(
-        REQUEST, "op", "Op", subtask, f"op-{subtask}-n", KeyGroupRange(0, 3), None, lists, None, b"raw", 5, False, 1
+        REQUEST, "op", "Op", subtask, f"op-{subtask}-n", KeyGroupRange(0, 3), None, LISTS, None, RAW, 5, False, 1
     )
 
 
@@ -70,7 +75,7 @@ def test_a_quick_upload_answers_at_once(writer: GatedWriter, tmp_path: Path) -> 
     writer.gate.set()
     result = begun(writer, prepared(0), prepared(1)).wait(30)
     assert result is not None and result.failure is None
-    assert [(one.subtask, one.watermark, one.bytes_written) for one in result.snapshots] == [(0, 5, 8), (1, 5, 8)]
+    assert [(one.subtask, one.watermark, one.bytes_written) for one in result.snapshots] == [(0, 5, SIZE), (1, 5, SIZE)]
     assert not list(tmp_path.rglob("*note*")), "nothing came late"
 
 
@@ -85,7 +90,7 @@ def test_a_slow_one_goes_on_alone_and_leaves_its_result(writer: GatedWriter) -> 
     writer.gate.set()
     eventually(lambda: notes.find(upload.name))
     result = msgspec.msgpack.decode(notes.find(upload.name) or b"", type=UploadResult)
-    assert [one.bytes_written for one in result.snapshots] == [8]
+    assert [one.bytes_written for one in result.snapshots] == [SIZE]
 
 
 def give_up(writer: GatedWriter) -> None:
@@ -163,7 +168,7 @@ def test_why_it_failed_is_the_result(writer: GatedWriter, monkeypatch: pytest.Mo
 
 
 def test_an_error_that_nobody_expects_does_not_leave_the_task_waiting(writer: GatedWriter) -> None:
-    broken = prepared(data="text")  # type: ignore[arg-type]
+    broken = replace(prepared(), raw_operator="text")  # type: ignore[arg-type]
     writer.gate.set()
     result = begun(writer, broken).wait(30)
     assert result is not None and result.failure is not None and "TypeError" in result.failure

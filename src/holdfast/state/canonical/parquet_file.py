@@ -95,42 +95,40 @@ class ParquetFileReader:
             return
         row_groups = self._index.row_groups
         everything = len(numbers) == len(row_groups) and self._handle.size <= WHOLE_FILE_BYTES
-        file = _VerifiedRanges(self._handle)
-        if everything:
-            file.add(0, self._reader.read(self._handle))
-        else:
-            self._add_footer(file)
-        opened: pq.ParquetFile | None = None
+        whole = self._reader.read(self._handle) if everything else None
+        # Given the footer, Arrow reads nothing else of the file but the row groups that it is asked for.
+        footer = pq.read_metadata(io.BytesIO(self._footer() if whole is None else whole))
         for run in _runs([(number, row_groups[number]) for number in numbers]):
-            if not everything:
-                self._add(file, [group for _, group in run])
-            for number, _ in run:
-                try:
-                    opened = opened or pq.ParquetFile(pa.PythonFile(file, mode="r"))
-                    table = opened.read_row_group(number, use_threads=False)
-                except pa.ArrowException as error:
-                    raise self._corrupt(f"row group {number} cannot be read ({error})") from error
-                yield self._checked(table)
+            start, data = (0, whole) if whole is not None else self._read_run([group for _, group in run])
+            source = pa.PythonFile(_PartOfFile(self._handle, start, data), mode="r")
+            with pq.ParquetFile(source, metadata=footer) as file:
+                for number, _ in run:
+                    yield self._checked(number, file)
 
-    def _add(self, file: _VerifiedRanges, run: Sequence[RowGroup]) -> None:
+    def _read_run(self, run: Sequence[RowGroup]) -> tuple[int, bytes]:
+        """Neighbouring row groups, verified, and where they begin."""
         start = run[0].offset
         data = self._reader.read_range(self._handle, start, run[-1].offset + run[-1].length - start)
         for group in run:
             part = memoryview(data)[group.offset - start : group.offset - start + group.length]
             if checksum(part) != group.checksum:
                 raise self._corrupt(f"the row group at byte {group.offset} does not have its checksum")
-        file.replace_run(start, data)
+        return start, data
 
-    def _add_footer(self, file: _VerifiedRanges) -> None:
+    def _footer(self) -> bytes:
         start = self._handle.size - self._index.footer_bytes
         data = self._reader.read_range(self._handle, start, self._index.footer_bytes)
         if checksum(data) != self._index.footer_checksum:
             raise self._corrupt("its footer does not have its checksum")
-        file.add(start, data)
+        return data
 
-    def _checked(self, table: pa.Table) -> pa.RecordBatch:
+    def _checked(self, number: int, file: pq.ParquetFile) -> pa.RecordBatch:
+        try:
+            table = file.read_row_group(number, use_threads=False)
+        except pa.ArrowException as error:
+            raise self._corrupt(f"row group {number} cannot be read ({error})") from error
         if table.schema.names != self._schema.names or table.schema.types != self._schema.types:
-            raise self._corrupt(f"its columns are {table.schema.names}, expected {self._schema.names} of their types")
+            raise self._corrupt(f"its columns are {table.schema}, expected {self._schema}")
         arrays = [column.combine_chunks() for column in table.columns]
         return pa.record_batch(arrays, schema=self._schema)
 
@@ -161,21 +159,15 @@ def _runs(row_groups: Iterable[tuple[int, RowGroup]]) -> Iterator[list[tuple[int
         yield run
 
 
-class _VerifiedRanges(io.RawIOBase):
-    """A file of which only some ranges are there: the footer, and the row groups that are being read."""
+class _PartOfFile(io.RawIOBase):
+    """A file of which only one range is there: the row groups that are being read."""
 
-    def __init__(self, handle: FileHandle) -> None:
+    def __init__(self, handle: FileHandle, start: int, data: bytes) -> None:
         super().__init__()
         self._handle = handle
-        self._kept: list[tuple[int, bytes]] = []
-        self._run: tuple[int, bytes] = (0, b"")
+        self._start = start
+        self._data = data
         self._position = 0
-
-    def add(self, start: int, data: bytes) -> None:
-        self._kept.append((start, data))
-
-    def replace_run(self, start: int, data: bytes) -> None:
-        self._run = start, data
 
     def readable(self) -> bool:
         return True
@@ -192,10 +184,9 @@ class _VerifiedRanges(io.RawIOBase):
         return self._position
 
     def read(self, size: int = -1, /) -> bytes:
-        end = self._handle.size if size < 0 else min(self._position + size, self._handle.size)
-        for start, data in (self._run, *self._kept):
-            if start <= self._position and end <= start + len(data):
-                found = data[self._position - start : end - start]
-                self._position = end
-                return found
-        raise CorruptFileError(self._handle.path, f"bytes {self._position} to {end} are outside of what its index says")
+        first = self._position - self._start
+        last = len(self._data) if size < 0 else first + size
+        if first < 0 or last > len(self._data):
+            raise CorruptFileError(self._handle.path, f"byte {self._position} is not in the row group that is read")
+        self._position += last - first
+        return self._data[first:last]
