@@ -35,9 +35,7 @@ class SavepointLocation:
 
     @classmethod
     def create(cls, target_directory: str, job_id: str) -> SavepointLocation:
-        """A new folder ``savepoint-<job>-<random>`` in ``target_directory``. CheckpointError where nothing can be written
-        there.
-        """
+        """A new folder ``savepoint-<job>-<random>`` in ``target_directory``; CheckpointError where that cannot be."""
         name = f"savepoint-{job_id[:6]}-{secrets.token_hex(6)}"
         try:
             storage = Storage.for_uri(target_directory).child(name)
@@ -80,7 +78,7 @@ class SavepointLocation:
 
 
 def dispose_savepoint(path: str) -> None:
-    """Delete a savepoint: its ``_metadata`` first, then the files that it accounts for, and folders that are empty then.
+    """Delete a savepoint: its ``_metadata`` first, then the files that it accounts for, and folders that become empty.
 
     CheckpointError for everything that is not a savepoint, of which nothing is touched. Other files that somebody put
     into the folder stay.

@@ -18,13 +18,22 @@ def _states_of(record: OperatorRecord) -> list[dict[str, Any]]:
 
     def state(name: str, kind: str, types: dict[str, Any]) -> dict[str, Any]:
         owner = {"operator": record.name, "uid": record.uid, "operator_id": record.operator_id}
-        blank = {**owner, "state": name, "kind": kind, "types": _texts(types), "rows": None, "files": []}
+        blank: dict[str, Any] = {
+            **owner,
+            "state": name,
+            "kind": kind,
+            "types": _texts(types),
+            "rows": None,
+            "files": [],
+        }
         return found.setdefault((name, kind), blank)
 
     for snapshot in record.subtasks:
         if snapshot.keyed is not None:
             key = {"key": snapshot.keyed.key_serializer}
-            by_id = {one.state_id: state(one.name, one.kind, {**key, **one.serializers}) for one in snapshot.keyed.states}
+            by_id = {
+                one.state_id: state(one.name, one.kind, {**key, **one.serializers}) for one in snapshot.keyed.states
+            }
             for file in snapshot.keyed.files:
                 if file.state_id is not None:
                     _add(by_id[file.state_id], file.handle)

@@ -267,9 +267,9 @@ def open_snapshot(path: str) -> tuple[CheckpointMetadata, SnapshotReader]:
         if not is_missing(error):
             raise
         raise CheckpointError(
-            f"{path} is not a completed checkpoint or savepoint: there is no {storage.location(METADATA_FILE)}. Give the "
-            "path of a folder such as <checkpoint directory>/<job id>/chk-7 or <savepoint directory>/savepoint-..., or "
-            "of the _metadata file in it."
+            f"{path} is not a completed checkpoint or savepoint: there is no {storage.location(METADATA_FILE)}. Give "
+            "the path of a folder such as <checkpoint directory>/<job id>/chk-7 or <directory>/savepoint-4fc1d5-..., "
+            "or of the _metadata file in it."
         ) from error
     metadata = decode_metadata(data, storage.location(METADATA_FILE))
     root = folder if metadata.properties.get("relocatable") else folder.rpartition("/")[0]

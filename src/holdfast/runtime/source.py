@@ -154,8 +154,8 @@ class ReadingFunction(ParallelSourceFunction, CheckpointedFunction, CheckpointLi
         store = context.get_operator_state_store()
         if context.has_restored_state() and _POSITIONS not in store.get_registered_state_names():
             raise RestoreError(
-                f"{self.get_runtime_context().get_task_name_with_subtasks()} is a source, and what is restored under its "
-                "uid is the state of an operator that was none: it says nothing of how far the source has read, and the "
+                f"{self.get_runtime_context().get_task_name_with_subtasks()} is a source, and what is restored under "
+                "its uid comes from an operator that was none: it does not say how far the source has read, so the "
                 "source would read nothing, or everything again. Give the source another uid, under which it starts "
                 "anew, or restore the source that wrote the snapshot."
             )

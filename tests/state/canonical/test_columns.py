@@ -77,9 +77,12 @@ def test_types_are_those_that_a_reader_expects() -> None:
         fields = ValueFields.of("value", serializer_for(type_info).snapshot()).fields()
         assert fields[0].type == arrow_type
         assert fields[0].metadata[b"holdfast.type"].decode() == type_info.describe()
-    assert ValueFields.of("v", serializer_for(Types.PICKLED_BYTE_ARRAY()).snapshot()).fields()[0].metadata[
-        b"holdfast.encoding"
-    ] == b"pickle"
+    assert (
+        ValueFields.of("v", serializer_for(Types.PICKLED_BYTE_ARRAY()).snapshot())
+        .fields()[0]
+        .metadata[b"holdfast.encoding"]
+        == b"pickle"
+    )
 
 
 @given(st.sets(st.text(), min_size=2, max_size=5))

@@ -182,7 +182,7 @@ def test_any_backend_reads_what_any_wrote(source: str, target: str, tmp_path: Pa
 def test_rescaled_from_tables_each_subtask_reads_its_row_groups(
     tmp_path: Path, parallelism: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(keyed_tables, "ROW_GROUP_ROWS", 400)
+    monkeypatch.setattr(keyed_tables, "ROW_GROUP_ROWS", 500)
     files = MemoryFiles()
     written, expected = [], {}
     for subtask in range(2):
@@ -201,7 +201,10 @@ def test_rescaled_from_tables_each_subtask_reads_its_row_groups(
         )
         assert RestoreForecast(files).bytes_of(KeyedShare.of(written, groups)) == files.bytes_read - before
     assert found == expected
-    assert files.bytes_read <= total * {1: 1.0, 2: 1.0, 3: 1.1, 5: 1.2}[parallelism] + 1
+    # A row group that two subtasks share is read by both, and so is every footer.
+    footers = sum(one.handle.table.footer_bytes for s in written for one in s.files if one.handle.table is not None)
+    most = {1: 1.0, 2: 1.0, 3: 1.08, 5: 1.15}[parallelism]
+    assert total <= files.bytes_read <= total * most + (0 if parallelism <= 2 else parallelism * footers / 2)
 
 
 def test_with_another_maximum_parallelism_keys_are_grouped_anew(tmp_path: Path) -> None:

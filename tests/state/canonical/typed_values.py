@@ -61,9 +61,10 @@ SCALARS: dict[TypeInformation, st.SearchStrategy[Any]] = {
     Types.TIMESTAMP_LTZ(): _AWARE,
     Types.PICKLED_BYTE_ARRAY(): st.one_of(st.integers(), st.text(), st.tuples(st.integers(), st.none()), st.binary()),
 }
+_FINITE = st.decimals(allow_nan=False, allow_infinity=False)
 _ORDERS: Typed = (
     resolve(Order),
-    st.builds(Order, st.text("abc"), st.none() | st.decimals(allow_nan=False, allow_infinity=False), st.lists(st.text("x"))),
+    st.builds(Order, st.text("abc"), st.none() | _FINITE, st.lists(st.text("x"))),
 )
 
 
@@ -99,7 +100,6 @@ VALUE_TYPES: st.SearchStrategy[Typed] = st.recursive(
     st.one_of(st.sampled_from(list(SCALARS.items())), st.just(_ORDERS)), _nested, max_leaves=4
 )
 
-_FINITE = st.decimals(allow_nan=False, allow_infinity=False)
 _KEY_SCALARS = {**SCALARS, Types.BIG_DEC(): _FINITE, Types.FLOAT(): st.floats(width=32)}
 _KEY_SCALARS[Types.PICKLED_BYTE_ARRAY()] = st.one_of(
     st.integers(), st.text("abc"), st.binary(), st.booleans(), _FLOATS, _FINITE, st.dates(), st.tuples(st.integers())

@@ -20,7 +20,7 @@ from holdfast.state.snapshot_io import SnapshotReader, SnapshotWriter
 from holdfast.state.snapshots import PreparedSnapshot
 from holdfast.storage.checksum import checksum
 
-#: A row group is closed when it has so many rows, or bytes of stored entries; at half of it where the key group changes.
+#: A row group is closed when it has so many entries, or bytes of them; at half of that where the key group changes.
 ROW_GROUP_ROWS = 8192
 ROW_GROUP_BYTES = 512 << 10
 

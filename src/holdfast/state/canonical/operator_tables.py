@@ -33,7 +33,8 @@ class _ListTable:
     def __init__(self, mode: DistributionMode, serializers: dict[str, Any], about: dict[str, Any]) -> None:
         self._is_map = mode is DistributionMode.BROADCAST
         if self._is_map:
-            self._fields = [ValueFields.of("key", serializers["map_key"]), ValueFields.of("value", serializers["value"])]
+            roles = {"key": serializers["map_key"], "value": serializers["value"]}
+            self._fields = [ValueFields.of(name, snapshot) for name, snapshot in roles.items()]
             fields = [field for one in self._fields for field in one.fields()]
         else:
             self._fields = [ValueFields.of("element", serializers["value"])]

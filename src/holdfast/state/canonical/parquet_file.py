@@ -34,8 +34,11 @@ class ParquetFileWriter:
 
     def __init__(self, schema: pa.Schema) -> None:
         self._stream = tempfile.SpooledTemporaryFile(_SPOOL_BYTES)  # noqa: SIM115 - it lives as long as this object
-        dictionaries = [name for name in schema.names if name in _FEW_VALUES]
-        self._writer = pq.ParquetWriter(self._stream, schema, compression="zstd", use_dictionary=dictionaries)
+        few = [name for name in schema.names if name in _FEW_VALUES]
+        # Statistics of other columns would tell little: rows are sorted by key group first.
+        self._writer = pq.ParquetWriter(
+            self._stream, schema, compression="zstd", use_dictionary=few, write_statistics=few
+        )
         self._key_groups: list[tuple[int, int]] = []
 
     @property
@@ -88,18 +91,19 @@ class ParquetFileReader:
         self._index = handle.table
         self._reader = reader
         self._schema = schema
+        self._whole: bytes | None = None
 
     def batches(self, numbers: Sequence[int]) -> Iterator[pa.RecordBatch]:
         """The row groups of these numbers, which ascend."""
         if not numbers:
             return
         row_groups = self._index.row_groups
-        everything = len(numbers) == len(row_groups) and self._handle.size <= WHOLE_FILE_BYTES
-        whole = self._reader.read(self._handle) if everything else None
+        if reads_at_once(self._handle, numbers):
+            self._whole = self._reader.read(self._handle)
         # Given the footer, Arrow reads nothing else of the file but the row groups that it is asked for.
-        footer = pq.read_metadata(io.BytesIO(self._footer() if whole is None else whole))
+        footer = pq.read_metadata(io.BytesIO(self._footer()))
         for run in _runs([(number, row_groups[number]) for number in numbers]):
-            start, data = (0, whole) if whole is not None else self._read_run([group for _, group in run])
+            start, data = self._read_run([group for _, group in run])
             source = pa.PythonFile(_PartOfFile(self._handle, start, data), mode="r")
             with pq.ParquetFile(source, metadata=footer) as file:
                 for number, _ in run:
@@ -108,7 +112,7 @@ class ParquetFileReader:
     def _read_run(self, run: Sequence[RowGroup]) -> tuple[int, bytes]:
         """Neighbouring row groups, verified, and where they begin."""
         start = run[0].offset
-        data = self._reader.read_range(self._handle, start, run[-1].offset + run[-1].length - start)
+        data = self._read(start, run[-1].offset + run[-1].length - start)
         for group in run:
             part = memoryview(data)[group.offset - start : group.offset - start + group.length]
             if checksum(part) != group.checksum:
@@ -117,10 +121,15 @@ class ParquetFileReader:
 
     def _footer(self) -> bytes:
         start = self._handle.size - self._index.footer_bytes
-        data = self._reader.read_range(self._handle, start, self._index.footer_bytes)
+        data = self._read(start, self._index.footer_bytes)
         if checksum(data) != self._index.footer_checksum:
             raise self._corrupt("its footer does not have its checksum")
         return data
+
+    def _read(self, start: int, length: int) -> bytes:
+        if self._whole is not None:
+            return self._whole[start : start + length]
+        return self._reader.read_range(self._handle, start, length)
 
     def _checked(self, number: int, file: pq.ParquetFile) -> pa.RecordBatch:
         try:
@@ -136,12 +145,18 @@ class ParquetFileReader:
         return CorruptFileError(self._handle.path, message)
 
 
+def reads_at_once(handle: FileHandle, numbers: Sequence[int]) -> bool:
+    """Whether a reader of these row groups takes the whole file in one read: it wants all of it, and it is small."""
+    assert handle.table is not None
+    return len(numbers) == len(handle.table.row_groups) and handle.size <= WHOLE_FILE_BYTES
+
+
 def bytes_to_read(handle: FileHandle, numbers: Sequence[int]) -> int:
     """What a reader of these row groups reads."""
     assert handle.table is not None
     if not numbers:
         return 0
-    if len(numbers) == len(handle.table.row_groups) and handle.size <= WHOLE_FILE_BYTES:
+    if reads_at_once(handle, numbers):
         return handle.size
     return handle.table.footer_bytes + sum(handle.table.row_groups[number].length for number in numbers)
 
