@@ -13,8 +13,8 @@ import pytest
 from holdfast.checkpoint.savepoint import SavepointLocation, dispose_savepoint
 from holdfast.checkpoint.storage import FileCheckpointStorage, open_snapshot
 from holdfast.errors import CheckpointError, StorageError
-from holdfast.state.canonical.keyed_tables import TablePlace
 from holdfast.state.canonical.operator_tables import write_operator_tables
+from holdfast.state.canonical.places import TablePlace
 from holdfast.state.handles import (
     CheckpointMetadata,
     CheckpointRequest,
@@ -24,6 +24,7 @@ from holdfast.state.handles import (
     OperatorRecord,
     SavepointFormat,
     SnapshotType,
+    StateMeta,
     SubtaskSnapshot,
 )
 from holdfast.state.operator_state_file import encode_operator_state, restore_operator_state
@@ -78,7 +79,7 @@ def test_it_can_be_copied_and_moved_anywhere(tmp_path: Path, written_as: Savepoi
 
 def test_what_it_holds_can_be_read(tmp_path: Path) -> None:
     folder = savepoint(tmp_path)
-    assert files_in(folder) == ["_metadata", "my%20op/numbers/part-0-nonce-0.parquet"]
+    assert files_in(folder) == ["_metadata", "my%20op/list/numbers/part-0-nonce-0.parquet"]
     header, _, body = (folder / "_metadata").read_text().partition("\n")
     assert header.startswith("holdfast-metadata 1 ")
     states = json.loads(body)["properties"]["states"]
@@ -91,10 +92,32 @@ def test_what_it_holds_can_be_read(tmp_path: Path) -> None:
             "kind": "union",
             "types": {"value": "LONG"},
             "rows": 2,
-            "files": ["my%20op/numbers/part-0-nonce-0.parquet"],
+            "files": ["my%20op/list/numbers/part-0-nonce-0.parquet"],
         }
     ]
     assert len(body.splitlines()) > 20
+
+
+def test_states_of_one_name_do_not_meet(tmp_path: Path) -> None:
+    """A keyed state, a list and a broadcast map may be called the same."""
+    place = TablePlace.of("id", None, "Op", 0, "nonce")
+    keyed = StateMeta("x", 0, "value", {})
+    paths = {
+        place.path_of_keyed(keyed, 0),
+        place.path_of_keyed(msgspec.structs.replace(keyed, kind="timers", name="_timers/event_time/x"), 0),
+        *(place.path_of_list("x", mode, number) for number, mode in enumerate(DistributionMode)),
+        place.path_of_raw(keyed=True),
+        place.path_of_raw(keyed=False),
+    }
+    assert paths == {
+        "id/keyed/x/part-0-nonce-0.parquet",
+        "id/timers/event_time.x/part-0-nonce-0.parquet",
+        "id/list/x/part-0-nonce-0.parquet",
+        "id/list/x/part-0-nonce-1.parquet",
+        "id/broadcast/x/part-0-nonce-2.parquet",
+        "id/raw-keyed/part-0-nonce-0.parquet",
+        "id/raw-operator/part-0-nonce-0.parquet",
+    }
 
 
 def test_two_savepoints_do_not_meet(tmp_path: Path) -> None:
@@ -169,9 +192,9 @@ def test_disposal_leaves_nothing(tmp_path: Path) -> None:
 def test_disposal_spares_what_somebody_else_put_there(tmp_path: Path) -> None:
     folder = savepoint(tmp_path)
     (folder / "notes.txt").write_text("mine")
-    (folder / "my%20op" / "numbers" / "extra.parquet").write_text("mine")
+    (folder / "my%20op" / "list" / "numbers" / "extra.parquet").write_text("mine")
     dispose_savepoint(str(folder))
-    assert files_in(folder) == ["my%20op/numbers/extra.parquet", "notes.txt"]
+    assert files_in(folder) == ["my%20op/list/numbers/extra.parquet", "notes.txt"]
 
 
 def test_only_savepoints_are_disposed_of(tmp_path: Path) -> None:

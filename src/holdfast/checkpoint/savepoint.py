@@ -22,7 +22,7 @@ _log = logging.getLogger(__name__)
 #: Of the metadata's properties: paths are relative to the snapshot's own folder.
 RELOCATABLE = "relocatable"
 FORMAT = "format"
-#: The states of the savepoint, for people and other programs.
+#: The states of a canonical savepoint, for people and other programs.
 STATES = "states"
 
 
@@ -60,7 +60,8 @@ class SavepointLocation:
             if not is_inside(path):
                 raise CheckpointError(f"the savepoint {self.path} refers to {path!r}, which is not in its folder")
         properties = {FORMAT: _format_of(metadata), **metadata.properties, RELOCATABLE: True}
-        properties[STATES] = describe_states(metadata)
+        if properties[FORMAT] == SavepointFormat.CANONICAL:
+            properties[STATES] = describe_states(metadata)
         storage = Storage.for_uri(self.path)
         complete = msgspec.structs.replace(metadata, properties=properties)
         if not storage.create_exclusive(METADATA_FILE, encode_metadata(complete, indent=1)):

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 import msgspec
 
 from holdfast.failpoints import failpoint
-from holdfast.state.canonical.keyed_tables import TablePlace, write_keyed_tables
+from holdfast.state.canonical.keyed_tables import write_keyed_tables
 from holdfast.state.canonical.operator_tables import write_operator_tables, write_raw_table
+from holdfast.state.canonical.places import TablePlace
 from holdfast.state.handles import (
     CheckpointRequest,
     FileHandle,

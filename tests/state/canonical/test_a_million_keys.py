@@ -9,7 +9,8 @@ import pytest
 import xxhash
 
 from benchmarks.large_state import state_bytes, write_state
-from holdfast.state.canonical.keyed_tables import TablePlace, write_keyed_tables
+from holdfast.state.canonical.keyed_tables import write_keyed_tables
+from holdfast.state.canonical.places import TablePlace
 from holdfast.state.handles import CheckpointRequest, KeyedSnapshot, SavepointFormat, SnapshotType
 from holdfast.state.keyed_backend import KeyedScope, KeyedStateBackend
 from holdfast.state.keygroups import KeyGroupRange

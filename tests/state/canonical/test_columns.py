@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from holdfast.state.canonical.columns import Column
 from holdfast.state.canonical.key_columns import key_column
-from holdfast.state.canonical.names import file_name, folder_name
+from holdfast.state.canonical.places import file_name, folder_name
 from holdfast.state.canonical.schema import ValueFields
 from holdfast.state.keys import KeyCodec
 from holdfast.state.serializers import serializer_for

@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 from holdfast.common import Time
 from holdfast.errors import CorruptFileError
 from holdfast.state.canonical import keyed_tables
-from holdfast.state.canonical.keyed_tables import TablePlace, write_keyed_tables
+from holdfast.state.canonical.keyed_tables import write_keyed_tables
+from holdfast.state.canonical.places import TablePlace
 from holdfast.state.cells import unpack_elements
 from holdfast.state.descriptors import (
     AggregatingStateDescriptor,
@@ -126,7 +127,7 @@ def fill(task: Subtask, data: st.DataObject, states: list[Any], draw: Callable[[
 
 
 @pytest.mark.parametrize("source", BACKENDS)
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=40)
 @given(st.data())
 def test_states_of_every_kind_and_type(source: str, tmp_path_factory: Any, data: st.DataObject) -> None:
     key_type, keys = data.draw(KEY_TYPES)
@@ -271,19 +272,19 @@ def test_arrow_alone_reads_a_table(tmp_path: Path) -> None:
     entries.put(__import__("datetime").date(2024, 2, 29), {"any": "thing"})
     savepoint(task.backend, files)
     task.close()
-    tables = {path.split("-", 1)[1].split("/")[1]: data for path, data in files.files.items()}
-    assert sorted(tables) == ["_timers%2Fprocessing_time%2Ft", "by%20day", "numbers", "words"]
-    numbers = pq.read_table(io.BytesIO(tables["numbers"]))
+    tables = {path.split("/", 1)[1].rpartition("/")[0]: data for path, data in files.files.items()}
+    assert sorted(tables) == ["keyed/by%20day", "keyed/numbers", "keyed/words", "timers/processing_time.t"]
+    numbers = pq.read_table(io.BytesIO(tables["keyed/numbers"]))
     assert numbers.column_names == ["key_group", "key", "value"]
     assert numbers.schema.field("value").type == pa.struct([("f0", pa.int64()), ("f1", pa.string())])
     assert {row["key"]: row["value"] for row in numbers.to_pylist()}[42] == {"f0": 42, "f1": "value 42"}
     about = json.loads(numbers.schema.metadata[b"holdfast"])
     assert (about["uid"], about["operator"], about["state"], about["kind"]) == ("my uid", "Op", "numbers", "value")
-    words = pq.read_table(io.BytesIO(tables["words"]), filters=[("key", "=", 42)])
+    words = pq.read_table(io.BytesIO(tables["keyed/words"]), filters=[("key", "=", 42)])
     assert [(row["position"], row["value"]) for row in words.to_pylist()] == [(0, "42"), (1, "x")]
-    timers = pq.read_table(io.BytesIO(tables["_timers%2Fprocessing_time%2Ft"]), filters=[("key", "=", 42)])
+    timers = pq.read_table(io.BytesIO(tables["timers/processing_time.t"]), filters=[("key", "=", 42)])
     assert [(row["timestamp"], row["domain"]) for row in timers.to_pylist()] == [(42, "processing_time")]
-    by_day = pq.read_table(io.BytesIO(tables["by%20day"])).to_pylist()
+    by_day = pq.read_table(io.BytesIO(tables["keyed/by%20day"])).to_pylist()
     assert [(str(row["map_key"]), type(row["map_value"])) for row in by_day] == [("2024-02-29", bytes)]
 
 

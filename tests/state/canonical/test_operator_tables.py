@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from holdfast.errors import CorruptFileError
 from holdfast.state.canonical import operator_tables
-from holdfast.state.canonical.keyed_tables import TablePlace
 from holdfast.state.canonical.operator_tables import write_operator_tables, write_raw_table
+from holdfast.state.canonical.places import TablePlace
 from holdfast.state.descriptors import ListStateDescriptor, MapStateDescriptor
 from holdfast.state.handles import DistributionMode, ListStateSnapshot, RawKeyedSnapshot, SubtaskSnapshot
 from holdfast.state.keygroups import KeyGroupRange
