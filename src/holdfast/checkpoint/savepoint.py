@@ -67,8 +67,7 @@ class SavepointLocation:
         if not storage.create_exclusive(METADATA_FILE, encode_metadata(complete, indent=1)):
             raise StorageError(f"{storage.location(METADATA_FILE)} exists already: the savepoint is complete")
         try:
-            for path in _passing_files(storage):
-                storage.delete(path)
+            _sweep(storage, complete)
         except StorageError as error:
             _log.warning("The savepoint %s is complete; a file that it does not need stays: %s", self.path, error)
         return self.path
@@ -104,7 +103,7 @@ def _open(path: str) -> tuple[Storage, CheckpointMetadata]:
     try:
         data = storage.read(METADATA_FILE)
     except StorageError as error:
-        if not is_missing(error):
+        if not is_missing(error) and not isinstance(error.__cause__, NotADirectoryError):
             raise
         raise CheckpointError(
             f"{path} is not a savepoint: there is no {storage.location(METADATA_FILE)}. Nothing was deleted. Give the "
@@ -117,6 +116,18 @@ def _open(path: str) -> tuple[Storage, CheckpointMetadata]:
             "deleted: checkpoints belong to their job, and later ones may need their files."
         )
     return storage, metadata
+
+
+def _sweep(storage: Storage, metadata: CheckpointMetadata) -> None:
+    """Delete what the savepoint does not need: notes, and files of executions that were not accepted, whose rows whoever
+    reads the tables of a folder would count twice.
+    """
+    # First: it tells uploads that go on alone that they are not wanted.
+    storage.delete(IN_PROGRESS_FILE)
+    needed = {METADATA_FILE, *referenced_files(metadata)}
+    for entry in storage.list(recursive=True, temporaries=True):
+        if not entry.is_dir and entry.path not in needed:
+            storage.delete(entry.path)
 
 
 def _passing_files(storage: Storage) -> list[str]:

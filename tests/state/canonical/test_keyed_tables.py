@@ -9,6 +9,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -35,10 +36,11 @@ from holdfast.state.keys import KeyCodec
 from holdfast.state.layout import read_id
 from holdfast.state.regrouping import Regrouping
 from holdfast.state.restore import KeyedShare, RestoreForecast, restore_into
-from holdfast.state.snapshots import sync_prepare
+from holdfast.state.snapshots import async_write, sync_prepare
 from holdfast.state.store import Stamp
 from holdfast.state.timers import TimeDomain
 from holdfast.state.ttl_config import StateTtlConfig
+from holdfast.types.row import Row
 from holdfast.types.typeinfo import TypeInformation, Types
 from tests.state.backend_under_test import MAX_PARALLELISM, Subtask, scope_of
 from tests.state.canonical.typed_values import KEY_TYPES, VALUE_TYPES
@@ -299,6 +301,38 @@ def test_keys_of_no_declared_type_can_be_read(tmp_path: Path) -> None:
     table = pq.read_table(io.BytesIO(next(iter(files.files.values()))))
     assert sorted(table.column("key").to_pylist()) == sorted(["5", "user-1", "('a', 2)"])
     assert table.column_names == ["key_group", "key", "key_stored", "value"]
+
+
+@pytest.mark.parametrize("name", BACKENDS)
+def test_a_savepoint_is_full_and_leaves_change_marks_alone(name: str, tmp_path: Path) -> None:
+    task = counted(name, tmp_path / "source", 50)
+    task.next_epoch()
+    base = task.stamp.epoch
+    task.at(7)
+    task.backend.state(NUMBERS).update((0, "changed"))
+    delta = CheckpointRequest(6, SnapshotType.CHECKPOINT, 0, 1, base + 1, base)
+    files = MemoryFiles()
+    before = async_write(sync_prepare(task.backend, delta, "op", 0), files, "delta")
+    asked = msgspec.structs.replace(SAVEPOINT, base_epoch=base)
+    place = TablePlace.of("op-id", None, "Op", 0, "nonce")
+    found = write_keyed_tables(sync_prepare(task.backend, asked, "op", 0), files, place, lambda: None)
+    after = async_write(sync_prepare(task.backend, delta, "op", 0), files, "delta")
+    assert sum(file.entries for file in found.files if file.state_id == 0) == 50
+    assert [file.entries for file in before.files] == [file.entries for file in after.files] == [1]
+    task.close()
+
+
+def test_fields_may_have_any_name(tmp_path: Path) -> None:
+    names = ["", "a.b", "Grüße", "list", "value", "A", "a"]
+    state = ValueStateDescriptor("rows", Types.ROW_NAMED(names, [Types.LONG()] * len(names)))
+    task = Subtask("heap", tmp_path / "source")
+    task.at(1)
+    task.backend.state(state).update(Row.factory(names)(range(len(names))))
+    files = MemoryFiles()
+    found = savepoint(task.backend, files)
+    again = restored_content("heap", tmp_path / "target", [found], files)
+    assert again == content(task.store)
+    task.close()
 
 
 def test_large_tables_are_several_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
