@@ -119,8 +119,8 @@ def _open(path: str) -> tuple[Storage, CheckpointMetadata]:
 
 
 def _sweep(storage: Storage, metadata: CheckpointMetadata) -> None:
-    """Delete what the savepoint does not need: notes, and files of executions that were not accepted, whose rows whoever
-    reads the tables of a folder would count twice.
+    """Delete what the savepoint does not need: notes, and files of executions that were not accepted, whose rows would
+    be there twice for whoever reads all tables of a folder.
     """
     # First: it tells uploads that go on alone that they are not wanted.
     storage.delete(IN_PROGRESS_FILE)
