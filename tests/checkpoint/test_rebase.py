@@ -19,35 +19,35 @@ def delta(size: int = 10, number: int = 2) -> KeyedFile:
 
 class TestDue:
     def test_without_a_base(self) -> None:
-        assert full_image_due([])
-        assert full_image_due([delta()])
+        assert full_image_due(keyed())
+        assert full_image_due(keyed(delta()))
 
     def test_a_chain_grows_while_it_is_cheaper_than_its_base(self) -> None:
-        assert not full_image_due([FULL])
-        assert not full_image_due([FULL, delta(500)])
-        assert full_image_due([FULL, delta(501)])
-        assert not full_image_due([FULL, delta(900, 2), delta(50, 3)])
-        assert full_image_due([FULL, delta(900, 2), delta(51, 3)])
+        assert not full_image_due(keyed(FULL))
+        assert not full_image_due(keyed(FULL, delta(500)))
+        assert full_image_due(keyed(FULL, delta(501)))
+        assert not full_image_due(keyed(FULL, delta(900, 2), delta(50, 3)))
+        assert full_image_due(keyed(FULL, delta(900, 2), delta(51, 3)))
 
     def test_an_image_of_several_files_is_one_image(self) -> None:
         image = [FULL, *(keyed_file(f"shared/1-1-{part}", 1000, SnapshotKind.DELTA) for part in range(99))]
-        assert not full_image_due(image, max_files=10)
-        assert not full_image_due([*image, delta(50_000)], max_files=10)
-        assert full_image_due([*image, delta(50_001)], max_files=10)
+        assert not full_image_due(keyed(*image), max_files=10)
+        assert not full_image_due(keyed(*image, delta(50_000)), max_files=10)
+        assert full_image_due(keyed(*image, delta(50_001)), max_files=10)
 
     def test_a_delta_of_several_files_is_one_delta(self) -> None:
-        assert not full_image_due([FULL, delta(250), delta(250)])
-        assert full_image_due([FULL, delta(251), delta(250)])
+        assert not full_image_due(keyed(FULL, delta(250), delta(250)))
+        assert full_image_due(keyed(FULL, delta(251), delta(250)))
 
     def test_a_chain_does_not_grow_for_ever(self) -> None:
-        assert not full_image_due([FULL, *[delta(0)] * 8], max_files=10)
-        assert full_image_due([FULL, *[delta(0)] * 9], max_files=10)
+        assert not full_image_due(keyed(FULL, *[delta(0)] * 8), max_files=10)
+        assert full_image_due(keyed(FULL, *[delta(0)] * 9), max_files=10)
 
     @given(base=st.integers(1, 10_000), sizes=st.lists(st.integers(0, 2_000), max_size=100))
     def test_what_is_restored_is_bounded_by_twice_the_base_and_one_delta(self, base: int, sizes: list[int]) -> None:
         chain = [keyed_file("full", base)]
         for size in sizes:
-            if full_image_due(chain):
+            if full_image_due(keyed(*chain)):
                 break
             chain.append(delta(size, len(chain) + 1))
         deltas = [file.handle.size for file in chain[1:]]

@@ -23,7 +23,7 @@ class FileOrigin:
 
 def snapshot_handles(snapshot: SubtaskSnapshot) -> Iterator[FileHandle]:
     if snapshot.keyed is not None:
-        yield from (file.handle for file in snapshot.keyed.files)
+        yield from snapshot.keyed.handles()
     if snapshot.raw_keyed is not None:
         yield snapshot.raw_keyed.handle
     yield from (handle for handle in (snapshot.operator_state, snapshot.raw_operator) if handle is not None)

@@ -10,7 +10,8 @@ from holdfast.failpoints import failpoint
 from holdfast.state.handles import CheckpointRequest, FileHandle, RawKeyedSnapshot, SubtaskSnapshot
 from holdfast.state.keygroups import KeyGroupRange
 from holdfast.state.snapshot_io import SnapshotWriter
-from holdfast.state.snapshots import PreparedSnapshot, async_write
+from holdfast.state.snapshots import async_write
+from holdfast.state.strategies import PreparedSnapshot
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class PreparedSubtask:
         for part, data in parts.items():
             heartbeat()
             written[part] = None if data is None else writer.write(f"{self.name}-{part}", data)
-        files = [file.handle for file in keyed.files] if keyed is not None else []
+        files = [] if keyed is None else list(keyed.written_by(self.request.checkpoint_id))
         files += [handle for handle in written.values() if handle is not None]
         raw_keyed, own = written["raw-keyed"], self.key_groups
         return SubtaskSnapshot(

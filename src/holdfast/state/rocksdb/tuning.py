@@ -26,6 +26,8 @@ def database_options(settings: RocksDbOptions, memory: Memory) -> Any:
     options.set_max_write_buffer_number(settings.write_buffer_count)
     options.set_max_background_jobs(profile.background_jobs)
     options.set_level_compaction_dynamic_level_bytes(True)
+    if settings.compaction == "UNIVERSAL":
+        options.set_compaction_style(engine.DBCompactionStyle.universal())
     options.set_target_file_size_base(profile.file_size)
     options.set_max_bytes_for_level_base(profile.level_base)
     options.set_level_zero_file_num_compaction_trigger(LEVEL_ZERO_TRIGGER)
