@@ -27,6 +27,8 @@ from holdfast.state.store import Stamp
 
 ENGINE = "rocksdb"
 _TABLES = ".sst"
+#: A database is opened with the options of whoever opens it.
+_NOT_NEEDED = "OPTIONS-"
 _stored_decoder = msgspec.msgpack.Decoder(tuple[NativeFile, ...])
 
 
@@ -60,7 +62,8 @@ class LocalImage:
             self._write("stored", msgspec.msgpack.encode(tuple(files)))
 
     def names(self) -> list[str]:
-        return sorted(path.name for path in self.database.iterdir())
+        """Of the files that it takes to open the database."""
+        return sorted(path.name for path in self.database.iterdir() if not path.name.startswith(_NOT_NEEDED))
 
     def held_of(self, base: LocalImage) -> dict[str, NativeFile]:
         """Files that ``base`` has stored and that are the same here: links to one file, which no name can feign."""

@@ -12,6 +12,8 @@ from holdfast.state.rocksdb.options import RocksDbOptions
 LEVEL_ZERO_TRIGGER = 8
 #: Level 0 files at which RocksDB slows down writes.
 LEVEL_ZERO_LIMIT = 24
+#: The list of files and its changes begin anew at this size: every snapshot stores it.
+_MANIFEST_BYTES = 512 << 10
 
 
 def database_options(settings: RocksDbOptions, memory: Memory) -> Any:
@@ -64,5 +66,6 @@ def _open_fast(options: Any, settings: RocksDbOptions) -> None:
     options.set_stats_persist_period_sec(0)
     options.set_stats_dump_period_sec(0)
     options.set_manifest_preallocation_size(64 << 10)
+    options.set_max_manifest_file_size(_MANIFEST_BYTES)
     options.set_keep_log_file_num(2)
     options.set_max_log_file_size(1 << 20)
