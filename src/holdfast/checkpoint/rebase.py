@@ -59,9 +59,7 @@ def full_images_due(
     return frozenset(due)
 
 
-def _chains(
-    record: OperatorRecord | None, operator: JobOperator, backend: str | None
-) -> Mapping[int, KeyedSnapshot]:
+def _chains(record: OperatorRecord | None, operator: JobOperator, backend: str | None) -> Mapping[int, KeyedSnapshot]:
     if record is None:
         return {}
     if (record.parallelism, record.max_parallelism) != (operator.parallelism, operator.max_parallelism):
