@@ -81,7 +81,9 @@ def test_rocksdb_every_backend_takes_it(task: Subtask, storage: str, tmp_path: P
     again.close()
 
 
-def test_rocksdb_only_new_files_are_stored_and_the_next_store_goes_on(task: Subtask, storage: str, tmp_path: Path) -> None:
+def test_rocksdb_only_new_files_are_stored_and_the_next_store_goes_on(
+    task: Subtask, storage: str, tmp_path: Path
+) -> None:
     fill(task, KEYS)
     first = snapshot(task, storage, 1)
     fill(task, range(400, 404))
@@ -167,7 +169,9 @@ def test_rocksdb_images_live_as_long_as_they_are_of_use(task: Subtask, storage: 
     assert images.all() == [kept], "an epoch that was dropped leaves nothing"
 
 
-def test_rocksdb_the_image_of_an_execution_that_was_not_accepted_goes(task: Subtask, storage: str, tmp_path: Path) -> None:
+def test_rocksdb_the_image_of_an_execution_that_was_not_accepted_goes(
+    task: Subtask, storage: str, tmp_path: Path
+) -> None:
     fill(task, KEYS)
     before = task.stamp
     snapshot(task, storage, 1)
@@ -191,7 +195,9 @@ def test_rocksdb_what_was_pinned_is_undone_with_its_epoch(task: Subtask, storage
 
 
 @pytest.mark.parametrize("target", BACKENDS)
-def test_rocksdb_deltas_of_changed_keys_on_top_of_a_database(task: Subtask, storage: str, tmp_path: Path, target: str) -> None:
+def test_rocksdb_deltas_of_changed_keys_on_top_of_a_database(
+    task: Subtask, storage: str, tmp_path: Path, target: str
+) -> None:
     """The strategy was configured anew between two attempts."""
     fill(task, KEYS)
     base = snapshot(task, storage, 1)

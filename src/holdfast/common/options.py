@@ -87,8 +87,9 @@ CHECKPOINT_INCREMENTAL: Option[bool] = Option(
     _CHECKPOINTING + "incremental",
     BOOLEAN,
     True,
-    "Write only what changed since the last completed checkpoint: changed keys, or new files of RocksDB. Unlike in Flink "
-    "it is on by default: it is never more than a full image, and a chain of deltas is rebased before it costs more.",
+    "Write only what changed since the last completed checkpoint: changed keys, or new files of RocksDB. Unlike in "
+    "Flink it is on by default: it is never more than a full image, and a chain of deltas is rebased before it costs "
+    "more than one.",
     older=("state.backend.incremental",),
 )
 CHECKPOINT_INLINE_THRESHOLD: Option[int] = Option(

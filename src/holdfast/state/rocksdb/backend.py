@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -45,7 +46,9 @@ class RocksDbBackend(StateBackend):
         try:
             store.adopt(image, stamp)
         except (OSError, StateError):
-            return False  # it is damaged, or its owner has just let go of it: the checkpoint has it
+            # It is damaged, or its owner has just let go of it: the checkpoint has it.
+            shutil.rmtree(target, ignore_errors=True)
+            return False
         finally:
             store.close()
         return True

@@ -14,6 +14,7 @@ import os
 import shutil
 import uuid
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -48,8 +49,9 @@ class LocalImage:
         return None if data is None else decode_stamp(data)
 
     def settle(self, stamp: Stamp) -> None:
-        """It is what the store was committed as."""
-        self._write("stamp", encode_stamp(stamp))
+        """It is what the store was committed as. Without that note, which may fail, it is of no further use."""
+        with suppress(OSError):
+            self._write("stamp", encode_stamp(stamp))
 
     @property
     def stored(self) -> tuple[NativeFile, ...] | None:
@@ -58,7 +60,7 @@ class LocalImage:
         return None if data is None else _stored_decoder.decode(data)
 
     def set_stored(self, files: Iterable[NativeFile]) -> None:
-        if self.folder.exists():  # else a later checkpoint has completed
+        with suppress(FileNotFoundError):  # a later checkpoint has completed, and the image is gone
             self._write("stored", msgspec.msgpack.encode(tuple(files)))
 
     def names(self) -> list[str]:
