@@ -29,6 +29,7 @@ bench: $(READY)
 	$(BIN)/python -m pip install --quiet --editable '.[dev,bench]'
 	$(BIN)/python benchmarks/run.py
 	$(BIN)/python benchmarks/restore.py
+	$(BIN)/python benchmarks/backends.py
 
 docs: $(READY)
 	mkdir -p docs/reference

@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from holdfast.checkpoint.metadata_format import METADATA_FILE, decode_metadata, encode_metadata
 from holdfast.checkpoint.shared_files import FileOrigin, metadata_handles, origin_of
 from holdfast.errors import CheckpointError, CorruptFileError, StorageError
+from holdfast.failpoints import failpoint
 from holdfast.state.handles import CheckpointMetadata
 from holdfast.state.snapshot_files import (
     DEFAULT_INLINE_THRESHOLD,
@@ -181,6 +182,7 @@ class FileCheckpointStorage(CheckpointStorage):
         failed = set()
         folders = set()
         for path in paths:
+            failpoint("snapshot.delete", path=path)
             try:
                 self._storage.delete(path)
                 folders.add(path.rpartition("/")[0])

@@ -94,8 +94,9 @@ CHECKPOINT_INCREMENTAL: Option[bool] = Option(
     _CHECKPOINTING + "incremental",
     BOOLEAN,
     True,
-    "Write only what changed since the last completed checkpoint. Unlike in Flink it is on by default: a delta by "
-    "changed keys is never larger than a full image, and the chain of deltas is rebased before it costs more than one.",
+    "Write only what changed since the last completed checkpoint: changed keys, or new files of RocksDB. Unlike in "
+    "Flink it is on by default: it is never more than a full image, and a chain of deltas is rebased before it costs "
+    "more than one.",
     older=("state.backend.incremental",),
 )
 CHECKPOINT_INLINE_THRESHOLD: Option[int] = Option(
@@ -246,7 +247,7 @@ RECOVERY_FROM_LOCAL: Option[bool] = Option(
     BOOLEAN,
     True,
     "After a failure, a subtask on a host that still has its keyed state as of the restored checkpoint goes on with "
-    "that instead of reading the checkpoint's files. In the backend `lmdb`; on by default, unlike in Flink.",
+    "that instead of reading the checkpoint's files. On by default, unlike in Flink.",
     older=("state.backend.local-recovery",),
 )
 RECOVERY_ACCEPT_REPEATS: Option[bool] = Option(

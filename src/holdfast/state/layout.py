@@ -35,6 +35,11 @@ STATES_END = LOCAL_PREFIX
 group_bytes = id_bytes = _U16.pack
 
 
+def groups_end(last_group: int) -> bytes:
+    """Above every entry of the key groups up to this one, below those of all others."""
+    return _U16.pack(last_group + 1)
+
+
 def read_id(stored: bytes) -> int:
     """The state id of a stored key."""
     return (stored[2] << 8) | stored[3]

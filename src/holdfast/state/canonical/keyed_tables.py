@@ -11,13 +11,13 @@ import msgspec
 from holdfast.state.canonical.keyed_table import Entry, KeyedTable
 from holdfast.state.canonical.parquet_file import ParquetFileReader, ParquetFileWriter, bytes_to_read
 from holdfast.state.canonical.places import TablePlace
+from holdfast.state.entry_strategies import PreparedEntries
 from holdfast.state.handles import FileHandle, KeyedFile, KeyedSnapshot, SnapshotKind, StateMeta, TableIndex
 from holdfast.state.keyed_file import PART_BYTES, EncodedPart, KeyedFileReader
 from holdfast.state.keygroups import KeyGroupRange
 from holdfast.state.layout import read_group, read_id
 from holdfast.state.snapshot_files import InlineSnapshotReader
 from holdfast.state.snapshot_io import SnapshotReader, SnapshotWriter
-from holdfast.state.snapshots import PreparedSnapshot
 from holdfast.storage.checksum import checksum
 
 #: A row group is closed when it has so many entries, or bytes of them; at half of that where the key group changes.
@@ -26,7 +26,7 @@ ROW_GROUP_BYTES = 512 << 10
 
 
 def write_keyed_tables(
-    prepared: PreparedSnapshot, writer: SnapshotWriter, place: TablePlace, heartbeat: Callable[[], None]
+    prepared: PreparedEntries, writer: SnapshotWriter, place: TablePlace, heartbeat: Callable[[], None]
 ) -> KeyedSnapshot:
     """Store a pinned full image as tables. ``heartbeat`` is called before every file."""
     frame = prepared.frame
