@@ -19,6 +19,7 @@ from holdfast.checkpoint.job import JobFacts, JobOperator
 from holdfast.checkpoint.pending import AcknowledgeResult
 from holdfast.checkpoint.policy import CheckpointPolicy
 from holdfast.checkpoint.reasons import CheckpointFailureReason
+from holdfast.checkpoint.services import JobServices
 from holdfast.checkpoint.storage import CheckpointStorage, FileCheckpointStorage, MemoryCheckpointStorage
 from holdfast.checkpoint.triggers import CheckpointKind, SnapshotTrigger
 from holdfast.common import Types
@@ -56,7 +57,9 @@ class Job:
         self.harness = KeyedOperatorHarness(Everything(), first, Types.STRING(), backend=backend, clock=self.clock)
         self.operator_id = self.harness.operator_id
         policy = CheckpointPolicy(max_concurrent=9, tolerable_failures=1000)
-        self.coordinator = CheckpointCoordinator(policy, self.facts(), storage, store, self.clock, random.Random(1))
+        self.coordinator = CheckpointCoordinator(
+            policy, self.facts(), storage, JobServices.local(storage, store), self.clock, random.Random(1)
+        )
         self.coordinator.start_attempt(self.attempt)
         self.harness.push_all(FILLER).take_output()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from holdfast.common.backend_options import ROCKSDB, ROCKSDB_WITHOUT_EFFECT
+from holdfast.common.high_availability_options import HIGH_AVAILABILITY, HIGH_AVAILABILITY_WITHOUT_EFFECT
 from holdfast.common.option_types import BOOLEAN, DURATION, FLOAT, INTEGER, MEMORY, TEXT, Option, choice
 from holdfast.types.settings import CheckpointMode, ClaimMode, RestartKind, Retention, StorageKind
 
@@ -343,14 +344,23 @@ WITHOUT_EFFECT: dict[str, str] = {
     _CHECKPOINTING + "local-backup.dirs": "see `holdfast.state.local-dir`",
     _CHECKPOINTING + "during-recovery.enabled": "a job restores completely before its first epoch",
     _RECOVERY + "without-channel-state.checkpoint-id": "channels have no state",
+    **HIGH_AVAILABILITY_WITHOUT_EFFECT,
     **ROCKSDB_WITHOUT_EFFECT,
 }
 
 #: Under these, a key that is neither known nor without effect is an error.
-CHECKED_PREFIXES = (_CHECKPOINTING, _RESTART, _RECOVERY, "holdfast.", "state.backend.rocksdb.")
+CHECKED_PREFIXES = (
+    _CHECKPOINTING,
+    _RESTART,
+    _RECOVERY,
+    "high-availability.",
+    "holdfast.",
+    "state.backend.rocksdb.",
+)
 
 ALL: tuple[Option[object], ...] = (
     *(value for value in list(globals().values()) if isinstance(value, Option)),
+    *HIGH_AVAILABILITY,
     *ROCKSDB,
 )
 

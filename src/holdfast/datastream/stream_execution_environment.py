@@ -200,6 +200,7 @@ class StreamExecutionEnvironment:
             max_parallelism=parsed.max_parallelism,
             spark=parsed.spark,
             parameters=self._configuration.to_dict(),
+            zookeeper=parsed.zookeeper,
         )
 
     def collect(self, collection: Collection, job_name: str | None) -> CloseableIterator:

@@ -23,6 +23,7 @@ from holdfast.types.settings import (
     EpochSettings,
     RecoverySettings,
     RestartSettings,
+    ZooKeeperSettings,
 )
 
 
@@ -40,6 +41,8 @@ class JobSettings:
     max_parallelism: int | None = None
     spark: Mapping[str, str] = field(default_factory=dict)
     parameters: Mapping[str, str] = field(default_factory=dict)
+    #: None: without standby drivers.
+    zookeeper: ZooKeeperSettings | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -115,6 +115,7 @@ def _job(graph: JobGraph) -> Job:
         sinks=sinks,
         data_frames=planned.data_frames,
         spark_settings=settings.spark,
+        zookeeper=settings.zookeeper,
     )
 
 
