@@ -1,1 +1,1 @@
-"""A package with a name of its own, so that no installed distribution that brings a package ``tests`` is found first."""
+"""A package, so that it is found before a package ``tests`` that some installed distribution brings."""

@@ -127,7 +127,7 @@ class TestFence:
         [
             lambda home, services: home.leadership.check(),
             lambda home, services: home.leadership.next_attempt(),
-            lambda home, services: home.leadership.record_end("FINISHED"),
+            lambda home, services: home.leadership.announce_end("FINISHED"),
             lambda home, services: services.ids.next(),
             lambda home, services: services.store.add(CompletedCheckpoint(metadata(2), home.storage.location(2))),
             lambda home, services: services.store.remove(1),
@@ -203,7 +203,7 @@ class TestStandby:
         first, second = led(new_standby()), new_standby()
         with pytest.raises(StillWaiting):
             second.leadership.acquire(_patience(2))
-        first.leadership.record_end("FINISHED")
+        first.leadership.announce_end("FINISHED")
         first.leadership.release()
         end = second.leadership.acquire(time.sleep)
         assert end is not None and end.status == "FINISHED"

@@ -45,8 +45,8 @@ class SinkTransactions:
         attempt: int,
         left_to_others: Iterable[OperatorRecord] = (),
     ) -> None:
-        """``attempt`` begins, or was the last one: commit what the restored checkpoint holds, abort everything else that
-        is open and not ``left_to_others``.
+        """``attempt`` begins, or was the last one: commit what the restored checkpoint holds, abort everything else
+        that is open and not ``left_to_others``.
 
         ``snapshot_jobs`` are jobs whose open transactions are ours to abort: this one, and one that is known to be
         dead.
