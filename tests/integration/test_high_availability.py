@@ -1,0 +1,193 @@
+"""Drivers of one job behind a real ZooKeeper: they die, hang, and lose sight of it, and every row comes once."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from holdfast.failpoints import ENVIRONMENT_VARIABLE
+from tests.integration.programs import published
+from tests.integration.standby_program import SCRIPT
+from tests.kit.driver import DriverProgram
+from tests.kit.processes import Process, wait_until
+from tests.kit.zookeeper import ZooKeeperServer
+from tests.spark.in_process import counts_of, staged
+
+pytestmark = pytest.mark.slow
+
+PROGRAM = Path(__file__).with_name("standby_program.py")
+NewDriver = Callable[..., DriverProgram]
+
+
+@pytest.fixture
+def zookeeper(tmp_path: Path) -> Iterator[ZooKeeperServer]:
+    with ZooKeeperServer(tmp_path / "zookeeper") as server:
+        yield server
+
+
+@pytest.fixture
+def new_driver(zookeeper: ZooKeeperServer, tmp_path: Path) -> Iterator[NewDriver]:
+    """Starts a driver of the one job of the test."""
+    drivers: list[DriverProgram] = []
+
+    def start(session: str = "2 s", stop_at: str | None = None) -> DriverProgram:
+        given = {
+            "high-availability.type": "zookeeper",
+            "high-availability.zookeeper.quorum": zookeeper.quorum,
+            "high-availability.zookeeper.client.session-timeout": session,
+            "high-availability.zookeeper.client.retry-wait": "100 ms",
+        }
+        environment = {ENVIRONMENT_VARIABLE: str(_stop_at(tmp_path, stop_at))} if stop_at is not None else {}
+        log = tmp_path / f"driver-{len(drivers)}.log"
+        program = DriverProgram(PROGRAM, [str(tmp_path), json.dumps(given)], log, environment)
+        drivers.append(program.start())
+        return program
+
+    yield start
+    for driver in drivers:
+        driver.close()
+
+
+def _stop_at(directory: Path, point: str) -> Path:
+    """A specification of failpoints: the process stops when it reaches ``point`` for the tenth time."""
+    markers = directory / "markers"
+    markers.mkdir()
+    specification = directory / "failpoints.json"
+    trigger = {"id": "stop", "point": point, "action": "stop", "hit": 10}
+    specification.write_text(json.dumps({"directory": str(markers), "triggers": [trigger]}))
+    return specification
+
+
+def is_stopped(driver: DriverProgram) -> bool | None:
+    state = Path(f"/proc/{driver.pid}/stat").read_text().rpartition(")")[2].split()[0]
+    return True if state == "T" else None
+
+
+def attempts(*drivers: DriverProgram) -> list[str]:
+    """The numbers under which epochs ran, each once."""
+    found = [number for d in drivers for number in re.findall(r"^epoch \d+ of attempt (\d+)$", d.output, re.MULTILINE)]
+    return sorted(set(found), key=int)
+
+
+def check_output(directory: Path) -> None:
+    assert published(directory / "out") == counts_of(SCRIPT)
+    assert staged(directory / "out") == []
+
+
+def test_the_leader_is_killed(new_driver: NewDriver, tmp_path: Path) -> None:
+    leader = new_driver()
+    leader.wait_for_line(r"^epoch 10 of attempt 1$")
+    standby = new_driver()
+    standby.wait_for_line("Waiting for leadership of job job: 1 drivers are before this one")
+    leader.wait_for_line(r"^epoch 20 of attempt 1$")
+    leader.kill()
+    killed = time.monotonic()
+    standby.wait_for_line(r"Attempt 2 of job job starts from checkpoint (\d+)")
+    assert time.monotonic() - killed < 10
+    assert standby.wait() == 0
+    assert "ended FINISHED" in standby.output
+    assert attempts(leader, standby) == ["1", "2"]
+    check_output(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "moment",
+    [
+        "driver.epoch-collected",
+        "checkpoint.before-metadata",
+        "checkpoint.after-metadata",
+        "driver.commit-begun",
+        "sink.before-commit",
+    ],
+)
+def test_the_leader_hangs_and_wakes_up_behind_its_successor(new_driver: NewDriver, tmp_path: Path, moment: str) -> None:
+    leader = new_driver(stop_at=moment)
+    wait_until(lambda: is_stopped(leader), 60, "stopped leader")
+    before = len(leader.output)
+    standby = new_driver()
+    standby.wait_for_line(r"^epoch \d+ of attempt 2$")
+    successor = Process.read(standby.pid)
+    assert successor is not None
+    time.sleep(0.3)
+    leader_process = Process.read(leader.pid)
+    assert leader_process is not None
+    leader_process.resume()
+    leader.wait_for_line(r"Attempt 1 of job job ends here: ")
+    assert standby.wait() == 0
+    # It has waited again meanwhile, and hears that the job has ended.
+    assert leader.wait() == 0
+    assert "ended FINISHED" in leader.output
+    awake = leader.output[before:]
+    if moment not in ("driver.commit-begun", "sink.before-commit"):
+        assert "commit" not in re.findall(r"^commit.*$", awake, re.MULTILINE)
+    assert len(re.findall(r"^epoch", awake, re.MULTILINE)) <= 1
+    assert attempts(leader, standby) == ["1", "2"]
+    check_output(tmp_path)
+
+
+def test_zookeeper_is_restarted(new_driver: NewDriver, zookeeper: ZooKeeperServer, tmp_path: Path) -> None:
+    leader = new_driver(session="20 s")
+    leader.wait_for_line(r"^epoch 10 of attempt 1$")
+    standby = new_driver(session="20 s")
+    standby.wait_for_line("Waiting for leadership")
+    zookeeper.restart()
+    assert leader.wait() == 0
+    assert standby.wait() == 0
+    assert "cannot be reached for now: checkpoints wait" in leader.output
+    # Nothing was lost: neither leader nor attempt changed.
+    assert (attempts(leader), attempts(standby)) == (["1"], [])
+    assert "ended FINISHED" in standby.output
+    check_output(tmp_path)
+
+
+def test_zookeeper_hangs_for_a_moment(new_driver: NewDriver, zookeeper: ZooKeeperServer, tmp_path: Path) -> None:
+    leader = new_driver(session="4 s")
+    leader.wait_for_line(r"^epoch 10 of attempt 1$")
+    zookeeper.pause()
+    time.sleep(1)
+    zookeeper.resume()
+    assert leader.wait() == 0
+    assert attempts(leader) == ["1"]
+    check_output(tmp_path)
+
+
+@pytest.mark.parametrize("away", [6.0])
+def test_zookeeper_is_away_for_longer_than_a_session(
+    new_driver: NewDriver, zookeeper: ZooKeeperServer, tmp_path: Path, away: float
+) -> None:
+    leader = new_driver()
+    leader.wait_for_line(r"^epoch 10 of attempt 1$")
+    standby = new_driver()
+    standby.wait_for_line("Waiting for leadership")
+    zookeeper.kill()
+    leader.wait_for_line(r"Attempt 1 of job job ends here: .*ZooKeeper could not be reached for 2 s")
+    time.sleep(away)
+    assert attempts(leader, standby) == ["1"]
+    zookeeper.start()
+    assert [leader.wait(), standby.wait()] == [0, 0]
+    assert attempts(leader, standby) == ["1", "2"]
+    assert "ended FINISHED" in leader.output and "ended FINISHED" in standby.output
+    check_output(tmp_path)
+
+
+def test_without_zookeeper_a_leader_that_hangs_keeps_its_job(tmp_path: Path) -> None:
+    """A lock of the kernel is not taken from a process that is stopped: no other driver goes on, and nothing is
+    repeated.
+    """
+    specification = _stop_at(tmp_path, "driver.commit-begun")
+    arguments = [str(tmp_path), "{}"]
+    with DriverProgram(PROGRAM, arguments, tmp_path / "1.log", {ENVIRONMENT_VARIABLE: str(specification)}) as holder:
+        wait_until(lambda: is_stopped(holder), 60, "stopped driver")
+        with DriverProgram(PROGRAM, arguments, tmp_path / "2.log") as rival:
+            assert rival.wait() == 1
+            assert f"another driver runs job job in {tmp_path}/chk/job (process {holder.pid} on" in rival.output
+        process = Process.read(holder.pid)
+        assert process is not None
+        process.resume()
+        assert holder.wait() == 0
+    check_output(tmp_path)
