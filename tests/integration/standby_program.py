@@ -16,13 +16,17 @@ from holdfast.runtime.epoch import EpochSpec
 from tests.spark.in_process import WatchedSink, counting, install, settings
 
 #: Rows of seven keys for so many epochs, each of which takes a moment.
-SCRIPT = [[(row % 7, row) for row in range(first, first + 5)] for first in range(0, 400, 5)]
-_EPOCH_SECONDS = 0.03
+SCRIPT = [[(row % 7, row) for row in range(first, first + 5)] for first in range(0, 300, 5)]
+_EPOCH_SECONDS = 0.02
 
 
 def tell_epoch(spec: EpochSpec) -> None:
     print(f"epoch {spec.epoch} of attempt {spec.attempt}")
     time.sleep(_EPOCH_SECONDS)
+
+
+def tell_commit(place: int, recovering: bool) -> None:
+    print("commit of what was restored" if recovering else "commit")
 
 
 def main(directory: Path, given: dict[str, str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import time
 from collections.abc import Callable, Iterator
@@ -22,29 +23,42 @@ pytestmark = pytest.mark.slow
 
 PROGRAM = Path(__file__).with_name("standby_program.py")
 NewDriver = Callable[..., DriverProgram]
+#: Seconds that ZooKeeper is away in the test of that, for those who want to see it away for longer.
+AWAY_VARIABLE = "HOLDFAST_TEST_ZOOKEEPER_AWAY"
 
 
 @pytest.fixture
-def zookeeper(tmp_path: Path) -> Iterator[ZooKeeperServer]:
+def new_driver(zookeeper: ZooKeeperServer, tmp_path: Path) -> Iterator[NewDriver]:
+    """Starts a driver of the one job of the test, of which all drivers of the test know."""
+    yield from _drivers(zookeeper, tmp_path)
+
+
+@pytest.fixture
+def fragile(tmp_path: Path) -> Iterator[ZooKeeperServer]:
+    """A ZooKeeper for one test alone."""
     with ZooKeeperServer(tmp_path / "zookeeper") as server:
         yield server
 
 
 @pytest.fixture
-def new_driver(zookeeper: ZooKeeperServer, tmp_path: Path) -> Iterator[NewDriver]:
-    """Starts a driver of the one job of the test."""
+def new_driver_there(fragile: ZooKeeperServer, tmp_path: Path) -> Iterator[NewDriver]:
+    yield from _drivers(fragile, tmp_path)
+
+
+def _drivers(zookeeper: ZooKeeperServer, directory: Path) -> Iterator[NewDriver]:
     drivers: list[DriverProgram] = []
 
-    def start(session: str = "2 s", stop_at: str | None = None) -> DriverProgram:
+    def start(session: str = "1 s", stop_at: str | None = None) -> DriverProgram:
         given = {
             "high-availability.type": "zookeeper",
             "high-availability.zookeeper.quorum": zookeeper.quorum,
+            "high-availability.zookeeper.path.root": f"/{directory.name}",
             "high-availability.zookeeper.client.session-timeout": session,
             "high-availability.zookeeper.client.retry-wait": "100 ms",
         }
-        environment = {ENVIRONMENT_VARIABLE: str(_stop_at(tmp_path, stop_at))} if stop_at is not None else {}
-        log = tmp_path / f"driver-{len(drivers)}.log"
-        program = DriverProgram(PROGRAM, [str(tmp_path), json.dumps(given)], log, environment)
+        environment = {ENVIRONMENT_VARIABLE: str(_stop_at(directory, stop_at))} if stop_at is not None else {}
+        log = directory / f"driver-{len(drivers)}.log"
+        program = DriverProgram(PROGRAM, [str(directory), json.dumps(given)], log, environment)
         drivers.append(program.start())
         return program
 
@@ -98,9 +112,7 @@ def test_the_leader_is_killed(new_driver: NewDriver, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "moment",
     [
-        "driver.epoch-collected",
         "checkpoint.before-metadata",
-        "checkpoint.after-metadata",
         "driver.commit-begun",
         "sink.before-commit",
     ],
@@ -111,8 +123,6 @@ def test_the_leader_hangs_and_wakes_up_behind_its_successor(new_driver: NewDrive
     before = len(leader.output)
     standby = new_driver()
     standby.wait_for_line(r"^epoch \d+ of attempt 2$")
-    successor = Process.read(standby.pid)
-    assert successor is not None
     time.sleep(0.3)
     leader_process = Process.read(leader.pid)
     assert leader_process is not None
@@ -123,19 +133,19 @@ def test_the_leader_hangs_and_wakes_up_behind_its_successor(new_driver: NewDrive
     assert leader.wait() == 0
     assert "ended FINISHED" in leader.output
     awake = leader.output[before:]
-    if moment not in ("driver.commit-begun", "sink.before-commit"):
-        assert "commit" not in re.findall(r"^commit.*$", awake, re.MULTILINE)
-    assert len(re.findall(r"^epoch", awake, re.MULTILINE)) <= 1
+    # Behind its last look at its leadership it does what its successor does too: commit a completed checkpoint.
+    assert moment == "sink.before-commit" or not re.findall(r"^commit", awake, re.MULTILINE)
+    assert not re.findall(r"^epoch", awake, re.MULTILINE)
     assert attempts(leader, standby) == ["1", "2"]
     check_output(tmp_path)
 
 
-def test_zookeeper_is_restarted(new_driver: NewDriver, zookeeper: ZooKeeperServer, tmp_path: Path) -> None:
-    leader = new_driver(session="20 s")
+def test_zookeeper_is_restarted(new_driver_there: NewDriver, fragile: ZooKeeperServer, tmp_path: Path) -> None:
+    leader = new_driver_there(session="20 s")
     leader.wait_for_line(r"^epoch 10 of attempt 1$")
-    standby = new_driver(session="20 s")
+    standby = new_driver_there(session="20 s")
     standby.wait_for_line("Waiting for leadership")
-    zookeeper.restart()
+    fragile.restart()
     assert leader.wait() == 0
     assert standby.wait() == 0
     assert "cannot be reached for now: checkpoints wait" in leader.output
@@ -145,30 +155,31 @@ def test_zookeeper_is_restarted(new_driver: NewDriver, zookeeper: ZooKeeperServe
     check_output(tmp_path)
 
 
-def test_zookeeper_hangs_for_a_moment(new_driver: NewDriver, zookeeper: ZooKeeperServer, tmp_path: Path) -> None:
-    leader = new_driver(session="4 s")
+def test_zookeeper_hangs_for_a_moment(new_driver_there: NewDriver, fragile: ZooKeeperServer, tmp_path: Path) -> None:
+    leader = new_driver_there(session="4 s")
     leader.wait_for_line(r"^epoch 10 of attempt 1$")
-    zookeeper.pause()
+    fragile.pause()
     time.sleep(1)
-    zookeeper.resume()
+    fragile.resume()
     assert leader.wait() == 0
     assert attempts(leader) == ["1"]
     check_output(tmp_path)
 
 
-@pytest.mark.parametrize("away", [6.0])
 def test_zookeeper_is_away_for_longer_than_a_session(
-    new_driver: NewDriver, zookeeper: ZooKeeperServer, tmp_path: Path, away: float
+    new_driver_there: NewDriver, fragile: ZooKeeperServer, tmp_path: Path
 ) -> None:
-    leader = new_driver()
+    away = float(os.environ.get(AWAY_VARIABLE, "4"))
+    leader = new_driver_there()
     leader.wait_for_line(r"^epoch 10 of attempt 1$")
-    standby = new_driver()
+    standby = new_driver_there()
     standby.wait_for_line("Waiting for leadership")
-    zookeeper.kill()
-    leader.wait_for_line(r"Attempt 1 of job job ends here: .*ZooKeeper could not be reached for 2 s")
-    time.sleep(away)
+    fragile.kill()
+    gone = time.monotonic()
+    leader.wait_for_line(r"Attempt 1 of job job ends here: .*ZooKeeper could not be reached for 1 s")
+    time.sleep(max(0.0, gone + away - time.monotonic()))
     assert attempts(leader, standby) == ["1"]
-    zookeeper.start()
+    fragile.start()
     assert [leader.wait(), standby.wait()] == [0, 0]
     assert attempts(leader, standby) == ["1", "2"]
     assert "ended FINISHED" in leader.output and "ended FINISHED" in standby.output

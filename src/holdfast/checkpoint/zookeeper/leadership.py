@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import secrets
 import time
 from collections.abc import Callable
 from operator import methodcaller
@@ -115,10 +116,12 @@ class ZooKeeperLeadership(Leadership):
         return None
 
     def _cast(self, session: ZooKeeperSession) -> str:
-        """One ballot. A request that was sent twice has cast two of this session: the older one counts."""
-        name = f"{self.nodes.ballots}/{self._driver.token}-"
-        session.ask(lambda client: client.create_async(name, self._driver.encode(), ephemeral=True, sequence=True))
-        own = [b for b in self._all_ballots(session) if b.startswith(f"{self._driver.token}-")]
+        """One ballot of this session. A request that was sent twice may have cast two: the older one counts."""
+        # Ballots of an earlier session may still be there, and will go: the name must not be theirs.
+        name = secrets.token_hex(8)
+        path = f"{self.nodes.ballots}/{name}-"
+        session.ask(lambda client: client.create_async(path, self._driver.encode(), ephemeral=True, sequence=True))
+        own = [ballot for ballot in self._all_ballots(session) if ballot.startswith(f"{name}-")]
         if not own:
             raise LeadershipLostError("the ballot of this driver is gone")
         for other in own[1:]:
