@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.failpoints import ENVIRONMENT_VARIABLE
+from tests.integration.audited_job import audit
 from tests.integration.programs import published
 from tests.integration.standby_program import SCRIPT
 from tests.kit.driver import DriverProgram
@@ -22,6 +23,7 @@ from tests.spark.in_process import counts_of, staged
 pytestmark = pytest.mark.slow
 
 PROGRAM = Path(__file__).with_name("standby_program.py")
+AUDITED_PROGRAM = Path(__file__).with_name("audited_job.py")
 NewDriver = Callable[..., DriverProgram]
 #: Seconds that ZooKeeper is away in the test of that, for those who want to see it away for longer.
 AWAY_VARIABLE = "HOLDFAST_TEST_ZOOKEEPER_AWAY"
@@ -184,6 +186,35 @@ def test_zookeeper_is_away_for_longer_than_a_session(
     assert attempts(leader, standby) == ["1", "2"]
     assert "ended FINISHED" in leader.output and "ended FINISHED" in standby.output
     check_output(tmp_path)
+
+
+def test_on_spark_the_standby_goes_on_in_its_own_application(zookeeper: ZooKeeperServer, tmp_path: Path) -> None:
+    rows, keys = 2_000, 10
+    settings = {
+        "spark.master": "local[2]",
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "execution.checkpointing.interval": "500 ms",
+        "holdfast.state.local-dir": str(tmp_path / "local"),
+        "high-availability.type": "zookeeper",
+        "high-availability.zookeeper.quorum": zookeeper.quorum,
+        "high-availability.zookeeper.path.root": f"/{tmp_path.name}",
+        "high-availability.zookeeper.client.session-timeout": "2 s",
+    }
+    given = json.dumps({"settings": settings, "rows": rows, "keys": keys, "largest": 350})
+
+    def driver(log: str) -> DriverProgram:
+        return DriverProgram(AUDITED_PROGRAM, [str(tmp_path), given], tmp_path / log)
+
+    with driver("leader.log") as leader, driver("standby.log") as standby:
+        results = tmp_path / "first"
+        wait_until(lambda: any(results.glob("[!._]*")) or None, 120, "published rows")
+        first, second = (leader, standby) if "leads job audited" in leader.output else (standby, leader)
+        second.wait_for_line("Waiting for leadership of job audited")
+        first.kill()
+        assert second.wait(120) == 0, second.output
+        second_output = second.output
+    assert re.search(r"Attempt \d+ of job audited starts from checkpoint", second_output)
+    audit(tmp_path, rows, keys)
 
 
 def test_without_zookeeper_a_leader_that_hangs_keeps_its_job(tmp_path: Path) -> None:
