@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -13,7 +14,7 @@ import pytest
 from holdfast.checkpoint.completed import CompletedCheckpoint
 from holdfast.checkpoint.job_directory import JobDirectory
 from holdfast.checkpoint.job_home import JobHome
-from holdfast.errors import ConfigurationError, JobLockedError, LeadershipLostError
+from holdfast.errors import ConfigurationError, JobLockedError, LeadershipLostError, MissingExtraError
 from holdfast.types.settings import CheckpointSettings, ZooKeeperSettings
 from tests.checkpoint.homes import NewDriver, StillWaiting, do_not_wait, new_driver_of
 from tests.checkpoint.samples import JOB_ID, metadata
@@ -248,6 +249,13 @@ class TestOneKeeper:
     def test_while_a_driver_holds_the_directory(self, new_standby: NewDriver, tmp_path: Path) -> None:
         with JobDirectory(str(tmp_path / "chk"), JOB_ID), pytest.raises(JobLockedError, match="another driver runs"):
             new_standby().leadership.acquire(time.sleep)
+
+    def test_the_extra_is_named_when_it_is_missing(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+        for name in [name for name in sys.modules if name.startswith(("kazoo", "holdfast.checkpoint.zookeeper."))]:
+            monkeypatch.delitem(sys.modules, name)
+        monkeypatch.setitem(sys.modules, "kazoo", None)
+        with pytest.raises(MissingExtraError, match=r"needs the package 'kazoo'.*holdfast\[zookeeper\]"):
+            JobHome.of(JOB_ID, CheckpointSettings(directory=str(tmp_path)), ZooKeeperSettings("127.0.0.1:1"))
 
     def test_checkpoints_in_memory_are_refused(self) -> None:
         with pytest.raises(ConfigurationError, match=r"set execution\.checkpointing\.dir"):

@@ -50,7 +50,7 @@ def new_driver_there(fragile: ZooKeeperServer, tmp_path: Path) -> Iterator[NewDr
 def _drivers(zookeeper: ZooKeeperServer, directory: Path) -> Iterator[NewDriver]:
     drivers: list[DriverProgram] = []
 
-    def start(session: str = "1 s", stop_at: str | None = None) -> DriverProgram:
+    def start(session: str = "3 s", stop_at: str | None = None) -> DriverProgram:
         given = {
             "high-availability.type": "zookeeper",
             "high-availability.zookeeper.quorum": zookeeper.quorum,
@@ -171,14 +171,14 @@ def test_zookeeper_hangs_for_a_moment(new_driver_there: NewDriver, fragile: ZooK
 def test_zookeeper_is_away_for_longer_than_a_session(
     new_driver_there: NewDriver, fragile: ZooKeeperServer, tmp_path: Path
 ) -> None:
-    away = float(os.environ.get(AWAY_VARIABLE, "4"))
-    leader = new_driver_there()
+    away = float(os.environ.get(AWAY_VARIABLE, "6"))
+    leader = new_driver_there(session="2 s")
     leader.wait_for_line(r"^epoch 10 of attempt 1$")
-    standby = new_driver_there()
+    standby = new_driver_there(session="2 s")
     standby.wait_for_line("Waiting for leadership")
     fragile.kill()
     gone = time.monotonic()
-    leader.wait_for_line(r"Attempt 1 of job job ends here: .*ZooKeeper could not be reached for 1 s")
+    leader.wait_for_line(r"Attempt 1 of job job ends here: .*ZooKeeper could not be reached for 2 s")
     time.sleep(max(0.0, gone + away - time.monotonic()))
     assert attempts(leader, standby) == ["1"]
     fragile.start()

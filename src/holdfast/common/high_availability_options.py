@@ -54,8 +54,8 @@ CONNECTION_TIMEOUT: Option[int] = Option(
     _CLIENT + "connection-timeout",
     DURATION,
     15_000,
-    "After this time without a connection a driver that starts says so in its log, and goes on trying; a client that "
-    "looks for the leader gives up.",
+    "Longest time for one try to connect, at most a third of a session. After this time a driver that starts says in "
+    "its log that there is no connection, and goes on trying; a client that looks for the leader gives up.",
     least=1,
 )
 RETRY_WAIT: Option[int] = Option(

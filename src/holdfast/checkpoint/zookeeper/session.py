@@ -10,6 +10,7 @@ from typing import Any
 
 from kazoo.client import KazooClient, KazooState
 from kazoo.exceptions import ConnectionClosedError, ConnectionLoss, OperationTimeoutError, SessionExpiredError
+from kazoo.handlers.threading import SequentialThreadingHandler
 from kazoo.retry import KazooRetry
 
 from holdfast.errors import LeadershipLostError
@@ -21,8 +22,27 @@ _LOOK_SECONDS = 0.05
 _DOUBT = (ConnectionLoss, OperationTimeoutError)
 _GONE = (SessionExpiredError, ConnectionClosedError)
 
+#: A session must outlive a few tries to connect.
+_TRIES_PER_SESSION = 3
+
 #: Starts a request and gives its future answer.
 Request = Callable[[KazooClient], Any]
+
+
+class _ImpatientHandler(SequentialThreadingHandler):  # type: ignore[misc]
+    """Gives a connection up on which nothing is heard for some time. The client itself would wait for as long as a
+    session lasts, and a server that is just starting may leave a connection without an answer.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__()
+        self._seconds = seconds
+
+    def select(self, read: Any, write: Any, failed: Any, timeout: float | None = None) -> Any:
+        return super().select(read, write, failed, self._seconds if timeout is None else min(timeout, self._seconds))
+
+    def create_connection(self, *arguments: Any, timeout: float, **options: Any) -> Any:
+        return super().create_connection(*arguments, timeout=min(timeout, self._seconds), **options)
 
 
 class ZooKeeperSession:
@@ -40,9 +60,11 @@ class ZooKeeperSession:
         self._apart_since: float | None = None
         self._loss: str | None = None
         wait = settings.retry_wait_ms / 1000
+        patience = min(settings.connection_timeout_ms / 1000, self._seconds / _TRIES_PER_SESSION)
         self._client = KazooClient(
             hosts=settings.quorum,
             timeout=self._seconds,
+            handler=_ImpatientHandler(patience),
             connection_retry=KazooRetry(max_tries=-1, delay=min(0.1, wait), backoff=2, max_delay=max(wait, 0.1)),
         )
         self._client.add_listener(self._on_change)
@@ -58,7 +80,9 @@ class ZooKeeperSession:
                 _log.warning("ZooKeeper at %s cannot be reached; trying again until it can", self._settings.quorum)
 
     def close(self) -> None:
-        """End the session, and with it what belongs to it. Nothing of what was asked is sent after this."""
+        """End the session, and with it what belongs to it. Where ZooKeeper cannot be reached this takes a try to
+        connect, and what was asked before may still be heard.
+        """
         self.declare_lost("it was closed")
         self._client.stop()
         self._client.close()
