@@ -176,6 +176,58 @@ class TestFence:
             assert home.leadership.next_attempt() == attempt
             assert services.ids.next() == attempt
 
+    def test_another_one_is_elected_while_an_attempt_begins(
+        self, new_standby: NewDriver, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        leadership: Any = led(new_standby()).leadership
+        session, node = leadership._term.session, leadership.nodes.leader
+        ask = session.ask
+
+        def overtaken(request: Any) -> Any:
+            monkeypatch.setattr(session, "ask", ask)
+            answer = ask(request)
+            ask(lambda client: client.set_async(node, b"another one"))
+            return answer
+
+        monkeypatch.setattr(session, "ask", overtaken)
+        leadership.next_attempt()
+        with pytest.raises(LeadershipLostError):
+            leadership.check()
+
+    def test_an_attempt_that_was_asked_for_twice_begins_once(
+        self, new_standby: NewDriver, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The connection breaks behind a request that was heard, and it is sent again."""
+        home = led(new_standby())
+        leadership: Any = home.leadership
+        session = leadership._term.session
+        ask = session.ask
+
+        def twice(request: Any) -> Any:
+            ask(request)
+            return ask(request)
+
+        store = home.services().store
+        store.recover()
+        with monkeypatch.context() as patch:
+            patch.setattr(session, "ask", twice)
+            assert [leadership.next_attempt() for _ in range(2)] == [1, 2]
+            store.add(CompletedCheckpoint(metadata(1), home.storage.write_metadata(metadata(1))))
+            store.mark_commit_begun(1)
+            store.add(CompletedCheckpoint(metadata(2), home.storage.write_metadata(metadata(2))))
+            assert home.services().ids.next() == 3
+            leadership.announce_end("FINISHED")
+        store.recover()
+        assert [kept.checkpoint_id for kept in store.all()] == [2]
+
+    def test_the_address_may_be_published_while_attempts_begin(self, new_standby: NewDriver) -> None:
+        leadership = led(new_standby()).leadership
+        server = threading.Thread(target=lambda: [leadership.publish_address(f"{ADDRESS}/{n}") for n in range(20)])
+        server.start()
+        assert [leadership.next_attempt() for _ in range(20)] == list(range(1, 21))
+        server.join()
+        assert leadership.leader_address() == f"{ADDRESS}/19"
+
 
 class TestStandby:
     def test_it_leads_when_the_leader_goes(self, new_standby: NewDriver) -> None:

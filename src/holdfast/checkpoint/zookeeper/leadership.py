@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import secrets
+import threading
 import time
 from collections.abc import Callable
 from operator import methodcaller
@@ -68,6 +69,8 @@ class ZooKeeperLeadership(Leadership):
         self._driver = DriverRecord.of_this_process()
         self._address: str | None = None
         self._term: Term | None = None
+        #: A change carries the version of its moment: nobody may raise it meanwhile.
+        self._changing = threading.Lock()
         #: The announcement of an end of the job that was the last one when this driver began to wait.
         self._known_outcome: int | None = None
 
@@ -166,38 +169,42 @@ class ZooKeeperLeadership(Leadership):
         """Raise the version of the leader's node: whoever led before, and earlier attempts of this driver, are fenced
         off from here on.
         """
-        term = self._held()
         driver = msgspec.structs.replace(self._driver, since=str(time.time_ns()))
         content = msgspec.json.encode(LeaderRecord(number, driver))
+        with self._changing:
+            term = self._held()
 
-        def request(client: Any) -> Any:
-            transaction = client.transaction()
-            transaction.check(f"{self.nodes.ballots}/{term.ballot}", -1)
-            transaction.set_data(self.nodes.leader, content, term.version)
-            return transaction.commit_async()
+            def request(client: Any) -> Any:
+                transaction = client.transaction()
+                transaction.check(f"{self.nodes.ballots}/{term.ballot}", -1)
+                transaction.set_data(self.nodes.leader, content, term.version)
+                return transaction.commit_async()
 
-        failure = _failure_of(term.session.ask(request))
-        found, status = term.session.ask(lambda client: client.get_async(self.nodes.leader))
-        # Sent twice, it fails for the second time because of the first.
-        if failure is not None and found != content:
-            raise self._deposed(term)
-        self._term = term._replace(version=status.version, attempt=number)
+            answers = term.session.ask(request)
+            status = answers[1]
+            if _failure_of(answers) is not None:
+                # Sent twice, it fails for the second time because of the first.
+                found, status = term.session.ask(lambda client: client.get_async(self.nodes.leader))
+                if found != content:
+                    raise self._deposed(term)
+            self._term = term._replace(version=status.version, attempt=number)
 
     def change(self, build: Callable[[TransactionRequest], None], done: type[KazooException] | None = None) -> None:
         """Change nodes in one transaction, if this driver leads. ``build`` adds the changes.
 
         It may be sent twice: ``done`` is the error that says that the changes were made before.
         """
-        term = self._held()
+        with self._changing:
+            term = self._held()
 
-        def request(client: Any) -> Any:
-            transaction = client.transaction()
-            transaction.check(self.nodes.leader, term.version)
-            transaction.check(f"{self.nodes.ballots}/{term.ballot}", -1)
-            build(transaction)
-            return transaction.commit_async()
+            def request(client: Any) -> Any:
+                transaction = client.transaction()
+                transaction.check(self.nodes.leader, term.version)
+                transaction.check(f"{self.nodes.ballots}/{term.ballot}", -1)
+                build(transaction)
+                return transaction.commit_async()
 
-        answers = term.session.ask(request)
+            answers = term.session.ask(request)
         failure = _failure_of(answers)
         if failure is None:
             return
