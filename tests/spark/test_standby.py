@@ -8,10 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.checkpoint.driver_record import DriverRecord
 from holdfast.checkpoint.job_home import JobHome
+from holdfast.checkpoint.job_lock import JobLock, RecordLock
 from holdfast.common import JobStatus
 from holdfast.common.job_client import JobClient
 from holdfast.errors import ConfigurationError, JobExecutionError
+from holdfast.runtime.epoch import EpochSpec
 from holdfast.types.settings import CheckpointSettings
 from tests.integration.programs import published
 from tests.kit.processes import wait_until
@@ -117,6 +120,29 @@ def test_a_job_that_was_finished_is_not_begun_again(
     again = counting(given, EPOCHS, WatchedSink(tmp_path / "out"))
     with pytest.raises(Exception, match=r"has ended before \(FINISHED at .*the node /.*/job/ended of ZooKeeper"):
         again.get_job_execution_result().result(30)
+    assert published(tmp_path / "out") == counts_of(EPOCHS)
+
+
+def test_a_job_whose_lock_is_taken_away_ends_without_a_trace(
+    in_process: InProcessSpark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without ZooKeeper, on a file system that locks nothing: a person gave the job to another driver."""
+    monkeypatch.setattr(JobLock, "of", lambda storage, job_id: RecordLock(storage, job_id, sleep=lambda seconds: None))
+
+    def take_away(spec: EpochSpec) -> None:
+        if spec.epoch == 4:
+            (tmp_path / "chk/job/lock").write_bytes(DriverRecord.of_this_process().encode())
+
+    in_process.before_epoch = take_away
+    client = counting(settings(tmp_path), EPOCHS, WatchedSink(tmp_path / "out"))
+    with pytest.raises(JobExecutionError, match="was taken from this driver"):
+        client.get_job_execution_result().result(30)
+    assert status_of(client) is JobStatus.SUSPENDED
+    assert published(tmp_path / "out") == counts_of(EPOCHS[:3])
+    # The other one goes on from the checkpoint that was completed last.
+    in_process.before_epoch = lambda spec: None
+    (tmp_path / "chk/job/lock").unlink()
+    counting(settings(tmp_path), EPOCHS, WatchedSink(tmp_path / "out")).get_job_execution_result().result(30)
     assert published(tmp_path / "out") == counts_of(EPOCHS)
 
 

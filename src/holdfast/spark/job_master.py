@@ -79,6 +79,8 @@ class JobMaster:
             logger.warning("This driver waits no longer for the leadership of job %s", self.job.facts.job_id)
             self._set_status(JobStatus.CANCELED)
             return False
+        except LeadershipLostError:
+            raise
         except BaseException:
             self._set_status(JobStatus.FAILED)
             raise
@@ -96,6 +98,7 @@ class JobMaster:
 
     def _run_as_leader(self) -> JobHistory:
         status = JobStatus.FAILED
+        self._unfinished = False
         try:
             with epoch_session(self._session, self.job.spark_settings, own=not self.job.data_frames) as session:
                 status = self._run_attempts(session)
