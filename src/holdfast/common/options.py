@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from holdfast.common.backend_options import ROCKSDB, ROCKSDB_WITHOUT_EFFECT
 from holdfast.common.option_types import BOOLEAN, DURATION, FLOAT, INTEGER, MEMORY, TEXT, Option, choice
+from holdfast.common.rest_options import REST
 from holdfast.types.settings import CheckpointMode, ClaimMode, RestartKind, Retention, StorageKind
 
 _CHECKPOINTING = "execution.checkpointing."
@@ -352,6 +353,7 @@ CHECKED_PREFIXES = (_CHECKPOINTING, _RESTART, _RECOVERY, "holdfast.", "state.bac
 ALL: tuple[Option[object], ...] = (
     *(value for value in list(globals().values()) if isinstance(value, Option)),
     *ROCKSDB,
+    *REST,
 )
 
 #: Every spelling of every option, in lower case.

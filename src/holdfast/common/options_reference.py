@@ -11,6 +11,10 @@ _SECTIONS = (
     ("Restart strategies", ("restart-strategy.",)),
     ("RocksDB", ("state.backend.rocksdb.",)),
     ("State", ("state.", "holdfast.state.")),
+    (
+        "Job server and history",
+        ("rest.", "holdfast.rest.", "security.", "holdfast.jobs-dir", "jobmanager.archive.", "historyserver.", "web."),
+    ),
     ("Job and epochs", ("",)),
 )
 
