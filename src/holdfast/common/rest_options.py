@@ -98,8 +98,8 @@ ALLOWED_DIRECTORIES: Option[tuple[str, ...]] = Option(
     "holdfast.rest.allowed-directories",
     _LIST,
     (),
-    "Directories, beside those of checkpoints and savepoints, that requests may name for savepoints: paths or URIs with "
-    "`;` between them.",
+    "Directories, beside those of checkpoints and savepoints, that requests may name for savepoints: paths or URIs, "
+    "with `;` between them.",
     default_text="none",
 )
 ALLOWED_HOSTS: Option[tuple[str, ...]] = Option(

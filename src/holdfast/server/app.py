@@ -66,7 +66,8 @@ def _endpoint(state: ServerState, ways: dict[str, Resource]) -> Endpoint:
     async def answer(request: Request) -> Response:
         resource = ways["GET" if request.method == "HEAD" else request.method]
         try:
-            call = Call(state, _subpath(request), request.path_params, request.query_params, await _body(request, resource))
+            body = await _body(request, resource)
+            call = Call(state, _subpath(request), request.path_params, request.query_params, body)
             return _json(await run_in_threadpool(resource.handler, call), resource.status)
         except FromHistory as found:
             return _json(found.answer)
@@ -100,8 +101,8 @@ def _subpath(request: Request) -> str:
     job_id = request.path_params.get("job_id")
     if job_id is None:
         return ""
-    path: str = request.url.path
-    return "/" + "/".join(path.split("/jobs/", 1)[1].split("/")[1:]) if "/" in path.split("/jobs/", 1)[1] else ""
+    _, slash, rest = request.url.path.partition("/jobs/")[2].partition("/")
+    return slash + rest
 
 
 def _description() -> Endpoint:

@@ -6,19 +6,20 @@ import atexit
 import logging
 import os
 import threading
+import time
 from typing import TYPE_CHECKING
 
 from holdfast.checkpoint.driver_record import DriverRecord
 from holdfast.common.configuration import Configuration
 from holdfast.errors import MissingExtraError
 from holdfast.server.archive import JobArchive
-from holdfast.server.archiving import archive_job
 from holdfast.server.jobs_directory import JobsDirectory, RecordedJob, ServerRecord, new_driver_name
 from holdfast.server.operations import Operations
 from holdfast.server.registry import JobRegistry
 from holdfast.server.served_job import ServedJob
 from holdfast.server.settings import ServerSettings, server_settings
 from holdfast.server.token import obtain_token
+from holdfast.server.views_job import job_ended
 
 if TYPE_CHECKING:
     from holdfast.server.listener import Listener
@@ -27,6 +28,8 @@ logger = logging.getLogger(__name__)
 
 #: The name that ``holdfast run --detached`` gave to this driver.
 DRIVER_VARIABLE = "HOLDFAST_DRIVER"
+
+_POLL_SECONDS = 0.1
 
 _lock = threading.Lock()
 _running: DriverServer | None = None
@@ -37,8 +40,7 @@ class DriverServer:
 
     def __init__(self, settings: ServerSettings) -> None:
         self._settings = settings
-        self._archive = JobArchive(settings.history)
-        self._registry = JobRegistry(self._archive)
+        self._registry = JobRegistry(JobArchive(settings.history))
         self._operations = Operations(settings.store_duration_ms / 1_000)
         self._directory = JobsDirectory(settings.jobs_directory)
         self._directory.prepare()
@@ -63,9 +65,10 @@ class DriverServer:
             self._record = self._record.with_job(RecordedJob(job.job_id, job.gateway.name), job.application_id)
             self._directory.write(self._record)
 
-    def archive(self, job: ServedJob) -> None:
-        """The job has ended."""
-        archive_job(self._archive, job)
+    def await_jobs(self) -> None:
+        """Until no job runs any more."""
+        while any(not job_ended(job.gateway.master.history) for job in self._registry.live()):
+            time.sleep(_POLL_SECONDS)
 
     def close(self) -> None:
         """Wait a while for those who have not heard yet how their operation went, then end."""
@@ -82,6 +85,12 @@ def driver_server(configuration: Configuration) -> DriverServer:
             _running = DriverServer(server_settings(configuration))
             atexit.register(_running.close)
         return _running
+
+
+def await_jobs() -> None:
+    """Until no job of this driver runs any more."""
+    if _running is not None:
+        _running.await_jobs()
 
 
 def _listen(settings: ServerSettings, registry: JobRegistry, operations: Operations, token: str | None) -> Listener:

@@ -56,7 +56,7 @@ def describe() -> dict[str, Any]:
 
 def _operation(resource: Resource, schemas: dict[str, Any]) -> dict[str, Any]:
     described: dict[str, Any] = {
-        "operationId": f"{resource.method.lower()}_{resource.handler.__name__}_{len(_PARAMETER.findall(resource.path))}",
+        "operationId": resource.method.lower() + re.sub(r"\W+", "_", resource.path).rstrip("_"),
         "summary": resource.summary,
         "parameters": [
             *(_path_parameter(name) for name in _PARAMETER.findall(resource.path)),

@@ -108,7 +108,13 @@ RESOURCES: tuple[Resource, ...] = (
         "Names of metrics, or values of those asked for",
         queries=(Query("get", "names with commas between them"),),
     ),
-    _read(f"{_JOB}/vertices/{{vertex_id}}", handlers_job.vertex, job_models.VertexDetails, "A vertex with its subtasks"),
+    _read(
+        f"{_JOB}/vertices/{{vertex_id}}",
+        handlers_job.vertex,
+        job_models.VertexDetails,
+        "A vertex with its subtasks",
+        {404: "No such job or vertex"},
+    ),
     _read(
         f"{_JOB}/checkpoints",
         handlers_checkpoint.statistics,

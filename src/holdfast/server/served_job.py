@@ -17,20 +17,29 @@ class Gateway(Protocol):
     """Any thread may call it. A call raises HoldfastError for what cannot be begun; what fails later is in the
     future."""
 
-    job_id: str
-    name: str
-    master: JobMaster
-    job: Job
+    @property
+    def master(self) -> JobMaster: ...
+
+    @property
+    def job(self) -> Job: ...
+
+    @property
+    def job_id(self) -> str: ...
+
+    @property
+    def name(self) -> str: ...
 
     def cancel(self) -> None: ...
 
-    def trigger_checkpoint(self, kind: CheckpointKind) -> Future[int]: ...
+    def trigger_checkpoint(self, kind: CheckpointKind, /) -> Future[int]: ...
 
     def trigger_savepoint(
-        self, directory: str | None, format: SavepointFormat, cancel_job: bool = False
+        self, directory: str | None, savepoint_format: SavepointFormat, cancel_job: bool, /
     ) -> Future[str]: ...
 
-    def stop_with_savepoint(self, directory: str | None, drain: bool, format: SavepointFormat) -> Future[str]: ...
+    def stop_with_savepoint(
+        self, directory: str | None, drain: bool, savepoint_format: SavepointFormat, /
+    ) -> Future[str]: ...
 
 
 @dataclass(frozen=True)

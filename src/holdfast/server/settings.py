@@ -9,10 +9,9 @@ from pathlib import Path
 
 from holdfast.common import options, rest_options
 from holdfast.common.configuration import Configuration
+from holdfast.common.run_settings import RUN_VARIABLE
 from holdfast.errors import ConfigurationError
 
-#: Set by ``holdfast run`` for the program that it starts.
-RUN_VARIABLE = "HOLDFAST_RUN"
 JOBS_DIRECTORY_VARIABLE = "HOLDFAST_JOBS_DIR"
 
 
