@@ -7,10 +7,7 @@ import runpy
 import sys
 from pathlib import Path
 
-from holdfast.common.run_settings import SUBMITTED
 from holdfast.server.driver import await_jobs
-
-__all__ = ["SUBMITTED", "run_program"]
 
 
 def run_program(program: str, arguments: list[str]) -> None:

@@ -16,12 +16,12 @@ from holdfast.cli.arguments import AsJson, JobsDir
 from holdfast.cli.drivers import Place
 from holdfast.cli.errors import CommandError, UsageError
 from holdfast.cli.output import Output
-from holdfast.cli.program import SUBMITTED, run_program
+from holdfast.cli.program import run_program
 from holdfast.common import options, rest_options
 from holdfast.common.configuration import Configuration
-from holdfast.common.run_settings import PLAN_VARIABLE, RUN_VARIABLE, encode_run_settings
-from holdfast.server.driver import DRIVER_VARIABLE
+from holdfast.common.run_settings import PLAN_VARIABLE, RUN_VARIABLE, SUBMITTED, encode_run_settings
 from holdfast.server.jobs_directory import JobsDirectory, new_driver_name
+from holdfast.server.settings import DRIVER_VARIABLE, JOBS_DIRECTORY_VARIABLE
 
 _POLL_SECONDS = 0.1
 _SHOWN_LOG_LINES = 30
@@ -63,7 +63,10 @@ def run(
     jobs_dir: JobsDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Run a program. Settings of the command line win over the configuration file, and those of the program over both."""
+    """Run a program.
+
+    Settings of the command line win over the configuration file, and those of the program over both.
+    """
     program, rest = _program(python, arguments or [])
     told = _told(settings or [], parallelism)
     if from_savepoint is not None:
@@ -71,7 +74,7 @@ def run(
     if allow_non_restored:
         told.set_string(options.RECOVERY_IGNORE_UNCLAIMED.key, "true")
     if claim is not None:
-        told.set_string("execution.state-recovery.claim-mode", claim.name)
+        told.set_string(options.RECOVERY_CLAIM_MODE.key, claim.name)
     if jobs_dir is not None:
         told.set_string(rest_options.JOBS_DIRECTORY.key, str(Path(jobs_dir).absolute()))
     variables = {RUN_VARIABLE: encode_run_settings(told.to_dict())}
@@ -129,7 +132,7 @@ def _run_detached(program: str, rest: list[str], variables: dict[str, str], plac
         **os.environ,
         **variables,
         DRIVER_VARIABLE: driver,
-        "HOLDFAST_JOBS_DIR": str(place.directory),
+        JOBS_DIRECTORY_VARIABLE: str(place.directory),
         "PYTHONUNBUFFERED": "1",
     }
     descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)

@@ -17,7 +17,7 @@ from holdfast.server.jobs_directory import JobsDirectory, RecordedJob, ServerRec
 from holdfast.server.operations import Operations
 from holdfast.server.registry import JobRegistry
 from holdfast.server.served_job import ServedJob
-from holdfast.server.settings import ServerSettings, server_settings
+from holdfast.server.settings import DRIVER_VARIABLE, ServerSettings, server_settings
 from holdfast.server.token import obtain_token
 from holdfast.server.views_job import job_ended
 
@@ -25,9 +25,6 @@ if TYPE_CHECKING:
     from holdfast.server.listener import Listener
 
 logger = logging.getLogger(__name__)
-
-#: The name that ``holdfast run --detached`` gave to this driver.
-DRIVER_VARIABLE = "HOLDFAST_DRIVER"
 
 _POLL_SECONDS = 0.1
 

@@ -6,11 +6,11 @@ import time
 from collections import Counter
 from typing import Any
 
-from holdfast import __version__
 from holdfast.server import models_cluster as models
 from holdfast.server.calls import Call
 from holdfast.server.models_job import JobIdsWithStatus, JobIdWithStatus
 from holdfast.server.views_job import job_ended
+from holdfast.version import __version__
 
 #: The version of Flink whose REST interface this is, and who speaks it.
 _VERSION = f"2.0-holdfast-{__version__}"

@@ -7,9 +7,9 @@ from typing import Any
 
 import msgspec
 
-from holdfast import __version__
 from holdfast.server.models_cluster import ErrorMessage
 from holdfast.server.resources import RESOURCES, Resource
+from holdfast.version import __version__
 
 _PARAMETER = re.compile(r"\{(\w+)\}")
 _DESCRIPTIONS = {

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from holdfast.checkpoint.triggers import CheckpointKind
 from holdfast.spark.job import Job
-from holdfast.spark.job_master import JobMaster
 from holdfast.state.handles import SavepointFormat
+
+if TYPE_CHECKING:
+    from holdfast.spark.job_master import JobMaster
 
 
 class Gateway(Protocol):

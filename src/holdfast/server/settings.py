@@ -12,6 +12,8 @@ from holdfast.common.configuration import Configuration
 from holdfast.common.run_settings import RUN_VARIABLE
 from holdfast.errors import ConfigurationError
 
+#: The name that ``holdfast run --detached`` gives to the driver that it starts.
+DRIVER_VARIABLE = "HOLDFAST_DRIVER"
 JOBS_DIRECTORY_VARIABLE = "HOLDFAST_JOBS_DIR"
 
 
@@ -107,7 +109,11 @@ def server_settings(configuration: Configuration, environment: Mapping[str, str]
 
 def directories_of(configuration: Configuration) -> tuple[str, ...]:
     """Directories that requests about the job of this configuration may name."""
-    named = (configuration.get(options.CHECKPOINT_DIRECTORY), *configuration.get(rest_options.ALLOWED_DIRECTORIES))
+    named = (
+        configuration.get(options.SAVEPOINT_DIRECTORY),
+        configuration.get(options.CHECKPOINT_DIRECTORY),
+        *configuration.get(rest_options.ALLOWED_DIRECTORIES),
+    )
     return tuple(directory for directory in named if directory)
 
 
