@@ -21,7 +21,6 @@ from holdfast.server.archiving import archive_job
 from holdfast.server.driver import DriverServer
 from holdfast.server.served_job import ServedJob
 from holdfast.server.settings import directories_of, server_settings
-from holdfast.state.handles import SavepointFormat
 from tests.spark.in_process import EPOCHS, WatchedSink, counting, settings
 
 JOB = "0123456789abcdef0123456789abcdef"
@@ -102,9 +101,9 @@ def _content(response: Any) -> Any:
 
 
 @contextmanager
-def serving(directory: Path, ends: bool = False, **changes: str) -> Iterator[Served]:
-    """``changes`` are settings of the job and of the server. The job runs until the block ends."""
-    given = {
+def serving(directory: Path, ends: bool = False, **changes: str | None) -> Iterator[Served]:
+    """``changes`` are settings of the job and of the server; None unsets one. The job runs until the block ends."""
+    wanted: dict[str, str | None] = {
         **settings(directory),
         "holdfast.job-id": JOB,
         "holdfast.epoch.idle-wait": "20 ms",
@@ -114,6 +113,7 @@ def serving(directory: Path, ends: bool = False, **changes: str) -> Iterator[Ser
         "rest.bind-port": "0",
         **changes,
     }
+    given = {key: value for key, value in wanted.items() if value is not None}
     configuration = Configuration.from_dict(given)
     parsed = server_settings(configuration, {})
     server = DriverServer(parsed)
@@ -136,7 +136,3 @@ def serving(directory: Path, ends: bool = False, **changes: str) -> Iterator[Ser
         client.cancel()
         assert ended.wait(20)
         server.close()
-
-
-#: What a savepoint is written in, in a request.
-CANONICAL = SavepointFormat.CANONICAL.value

@@ -20,10 +20,6 @@ from holdfast.server.settings import ListenSettings
 _LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
-class Refused(Exception):
-    """Raised into the application when a body turns out to be too long."""
-
-
 async def refuse(send: Send, status: int, message: str, headers: tuple[tuple[bytes, bytes], ...] = ()) -> None:
     body = msgspec.json.encode(ErrorMessage([message]))
     length = (b"content-length", str(len(body)).encode())
@@ -48,8 +44,8 @@ class HostGuard:
         headers = _headers(scope)
         host = headers.get(b"host", b"").decode("latin-1")
         if self._names is not None and _host_name(host) not in self._names:
-            await refuse(send, 421, f"The host name '{_host_name(host)}' is not one of this server. Call it by its "
-                         "address, or add the name to 'holdfast.rest.allowed-hosts'")  # fmt: skip
+            text = f"The host name '{_host_name(host)}' is not one of this server. Call it by its address, or add the "
+            await refuse(send, 421, text + "name to 'holdfast.rest.allowed-hosts'")
             return
         origin = headers.get(b"origin")
         if origin is not None and _authority(origin.decode("latin-1")) != host.lower():
@@ -83,7 +79,8 @@ class TokenGuard:
 
 
 class BodyGuard:
-    """Answers at once when a body is announced, or turns out, to be longer than ``limit``; it is not kept."""
+    """Answers at once when a body is announced, or turns out, to be longer than ``limit``; it is not kept. What the
+    application gets has been read to its end."""
 
     def __init__(self, app: ASGIApp, limit: int) -> None:
         self._app = app
@@ -94,30 +91,33 @@ class BodyGuard:
             await self._app(scope, receive, send)
             return
         announced = _headers(scope).get(b"content-length", b"0")
-        if not announced.isdigit() or int(announced) > self._limit:
-            await self._refuse(send)
+        body = await self._read(receive) if announced.isdigit() and int(announced) <= self._limit else None
+        if body is None:
+            text = f"The body is longer than {self._limit} bytes, which 'rest.server.max-content-length' allows"
+            await refuse(send, 413, text)
             return
-        with suppress(Refused):
-            await self._app(scope, self._counting(receive), send)
-            return
-        await self._refuse(send)
+        await self._app(scope, _replay(body, receive), send)
 
-    def _counting(self, receive: Receive) -> Receive:
-        read = 0
+    async def _read(self, receive: Receive) -> list[Message] | None:
+        """All messages of the body; None as soon as they are too long."""
+        messages: list[Message] = []
+        length = 0
+        while not messages or messages[-1].get("more_body", False):
+            messages.append(await receive())
+            length += len(messages[-1].get("body", b""))
+            if length > self._limit:
+                return None
+        return messages
 
-        async def counted() -> Message:
-            nonlocal read
-            message = await receive()
-            read += len(message.get("body", b""))
-            if read > self._limit:
-                raise Refused
-            return message
 
-        return counted
+def _replay(messages: list[Message], receive: Receive) -> Receive:
+    waiting = iter(messages)
 
-    async def _refuse(self, send: Send) -> None:
-        await refuse(send, 413, f"The body is longer than {self._limit} bytes, which "
-                     "'rest.server.max-content-length' allows")  # fmt: skip
+    async def replayed() -> Message:
+        message = next(waiting, None)
+        return message if message is not None else await receive()
+
+    return replayed
 
 
 def _headers(scope: Scope) -> dict[bytes, bytes]:
