@@ -11,7 +11,7 @@ def _read_ports(text: str) -> tuple[int, ...]:
     ports: list[int] = []
     for part in text.split(","):
         first, dash, last = part.strip().partition("-")
-        ports.extend(range(int(first), int(last or first) + 1) if dash else [int(first)])
+        ports.extend(range(int(first), int(last) + 1) if dash else [int(first)])
     if not ports or not all(0 <= port <= _LAST_PORT for port in ports):
         raise ValueError(text)
     return tuple(ports)
