@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import re
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -15,7 +17,7 @@ from tests.integration.programs import published
 from tests.spark.in_process import EPOCHS, counts_of
 
 PROGRAM = str(Path(__file__).with_name("endless.py"))
-SETTINGS = ("-D", "rest.bind-port=0", "-Dexecution.checkpointing.interval=10 ms")
+SETTINGS = ("-D", "rest.bind-port=0", "-Dholdfast.rest.linger=1 s", "-Dexecution.checkpointing.interval=10 ms")
 
 
 @pytest.fixture
@@ -120,3 +122,19 @@ def test_a_program_that_fails_is_told_with_the_end_of_its_log(cli, tmp_path):
     told = cli("run", "-d", str(tmp_path / "broken.py"), code=1)
     assert "ended with code 3 and submitted no job" in told.err
     assert "so far" in told.err
+
+
+@pytest.mark.slow
+def test_an_attached_run_ends_with_its_job(cli, tmp_path, jobs_dir):
+    command = [sys.executable, "-m", "holdfast.cli", "run", *SETTINGS, "-p", "1", PROGRAM, str(tmp_path / "job"), "2"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            (job,) = await_true(lambda: cli("list", "-r", "--json").json["jobs"])
+            cli("stop", "-p", str(tmp_path / "job" / "chk"), job["jid"])
+            out, err = process.communicate(timeout=30)
+        finally:
+            process.kill()
+    assert process.returncode == 0, err
+    assert out == f"Job has been submitted with JobID {job['jid']}\n"
+    assert "Job server: http://127.0.0.1:" in err
+    assert JobsDirectory(jobs_dir).living() == []
