@@ -77,7 +77,8 @@ def test_damaged_and_foreign_files_are_passed_over(tmp_path, caplog):
     archive = JobArchive(HistorySettings(str(tmp_path / "history"), retained=10))
     archive.write("good", {"jid": "good", "state": "FINISHED"}, {})
     (tmp_path / "history" / "half.json").write_bytes(b'{"version": 1, "job_')
-    (tmp_path / "history" / "new.json").write_bytes(b'{"version": 99, "job_id": "new", "overview": {}, "resources": {}}')
+    newer = b'{"version": 99, "job_id": "new", "overview": {}, "resources": {}}'
+    (tmp_path / "history" / "new.json").write_bytes(newer)
     (tmp_path / "history" / "notes.txt").write_bytes(b"mine")
     assert [job.job_id for job in archive.all()] == ["good"]
     assert archive.read("half") is None

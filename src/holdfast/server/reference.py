@@ -52,17 +52,18 @@ def _resource(resource: Resource) -> str:
 
 
 def _name(answer: Any) -> str:
-    return str(getattr(answer, "__name__", answer)) if not getattr(answer, "__args__", ()) else (
-        f"list of {answer.__args__[0].__name__}"
-    )  # fmt: skip
+    elements = getattr(answer, "__args__", ())
+    return f"list of {elements[0].__name__}" if elements else str(answer.__name__)
 
 
 def _schema(name: str, schema: dict[str, Any]) -> str:
+    lines = [f"\n### {name}\n\n"]
+    if "description" in schema:
+        lines.append(" ".join(schema["description"].split()) + "\n\n")
     if not schema["properties"]:
-        return f"\n### {name}\n\nNo fields.\n"
-    told = f"{schema['description']}\n\n" if "description" in schema else ""
+        return "".join([*lines, "No fields.\n"])
     required = set(schema.get("required", ()))
-    lines = [f"\n### {name}\n\n{' '.join(told.split())}{chr(10) * 2 if told else ''}| Field | Type | |\n|---|---|---|\n"]
+    lines.append("| Field | Type | |\n|---|---|---|\n")
     for field, kind in schema["properties"].items():
         lines.append(f"| `{field}` | {_kind(kind)} | {'' if field in required else 'may be left out'} |\n")
     return "".join(lines)
