@@ -53,6 +53,11 @@ def test_from_start_to_restart(cli, start, tmp_path, jobs_dir):
     path = taken.lines[2].removeprefix("Savepoint completed. Path: ")
     assert (Path(path) / "_metadata").exists()
     assert taken.lines[3] == "You can resume your program from this savepoint with the run command."
+    disposed = cli("savepoint", "-d", path)
+    assert disposed.lines == [
+        f"Disposing savepoint '{path}'.", "Waiting for response...", f"Savepoint '{path}' disposed."
+    ]  # fmt: skip
+    assert not Path(path).exists()
     detached = cli("savepoint", "-detached", job)
     assert re.fullmatch(r"Successfully trigger manual savepoint, triggerId: [0-9a-f]{32}", detached.lines[-1])
 

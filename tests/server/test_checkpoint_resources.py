@@ -199,6 +199,22 @@ def test_a_job_is_cancelled_behind_a_savepoint(served):
     served.wait(lambda: served.get(f"/jobs/{JOB}/status")["status"] == "CANCELED")
 
 
+def test_a_savepoint_is_disposed_of(served, tmp_path):
+    served.await_checkpoints()
+    trigger = served.post(f"/jobs/{JOB}/savepoints", {})
+    path = served.await_operation(f"/jobs/{JOB}/savepoints/{trigger}")["location"]
+    answer = served.call("POST", "/savepoint-disposal", {"savepoint-path": path})
+    assert answer.status == 200
+    assert served.await_operation(f"/savepoint-disposal/{answer.body['request-id']}") == {}
+    assert not Path(path).exists()
+    again = served.call("POST", "/v1/savepoint-disposal", {"savepoint-path": path}).body["request-id"]
+    assert set(served.await_operation(f"/savepoint-disposal/{again}")) == {"failure-cause"}
+    assert served.call("POST", "/savepoint-disposal", {}).status == 400
+    assert served.call("POST", "/savepoint-disposal").status == 400
+    assert served.call("POST", "/savepoint-disposal", {"savepoint-path": "/etc"}).status == 403
+    assert served.call("GET", f"/savepoint-disposal/{secrets.token_hex(16)}").status == 404
+
+
 def test_distributions():
     assert distribution([]).max == 0
     told = distribution(range(1, 101))

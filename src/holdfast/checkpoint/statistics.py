@@ -8,7 +8,6 @@ from enum import StrEnum
 
 from holdfast.checkpoint.completed import CompletedCheckpoint
 from holdfast.checkpoint.reasons import CheckpointFailureReason
-from holdfast.checkpoint.shared_files import snapshot_handles
 from holdfast.state.handles import CheckpointRequest, SavepointFormat, SnapshotType, SubtaskSnapshot
 
 #: Completed checkpoints whose sizes and durations are summed up.
@@ -160,7 +159,7 @@ class CheckpointStatisticsTracker:
 
     @staticmethod
     def _add_state(entry: CheckpointStatistics, snapshot: SubtaskSnapshot) -> None:
-        size = sum(handle.size for handle in snapshot_handles(snapshot))
+        size = sum(handle.size for handle in snapshot.handles())
         entry.state_size += size
         subtask = (snapshot.operator_id, snapshot.subtask)
         if subtask in entry.subtasks:

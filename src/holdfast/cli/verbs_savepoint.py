@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from holdfast.checkpoint.savepoint import dispose_savepoint
 from holdfast.cli.arguments import Address, AsJson, Detached, Format, FormatType, JobId, JobsDir
 from holdfast.cli.drivers import Place
 from holdfast.cli.errors import UsageError
@@ -143,8 +144,6 @@ def _dispose(place: Place, path: str, output: Output) -> None:
     client = place.client_at_address()
     if client is None:
         # It is the user's: no driver is needed for it.
-        from holdfast.checkpoint.savepoint import dispose_savepoint
-
         dispose_savepoint(path)
     else:
         trigger = client.post("/savepoint-disposal", {"savepoint-path": path})["request-id"]

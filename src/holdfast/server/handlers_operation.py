@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import logging
 import secrets
+import threading
 import traceback
 from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
 
+from holdfast.checkpoint.savepoint import dispose_savepoint
 from holdfast.checkpoint.triggers import CheckpointKind
 from holdfast.errors import HoldfastError
 from holdfast.server import models_operation as models
@@ -71,6 +73,33 @@ def checkpoint_status(call: Call) -> models.CheckpointTriggerStatus:
     failure = _failure(future)
     number = None if failure is not None else int(future.result())
     return models.CheckpointTriggerStatus(_COMPLETED, models.CheckpointInfo(number, failure))
+
+
+def dispose(call: Call) -> models.TriggerResponse:
+    path = resolve_inside(call.body.savepoint_path, call.server.registry.directories())
+
+    def begin() -> Future[None]:
+        done: Future[None] = Future()
+        threading.Thread(target=_dispose, args=(path, done), name="holdfast-disposal", daemon=True).start()
+        return done
+
+    return _start(call, OperationKind.DISPOSAL, None, begin)
+
+
+def disposal_status(call: Call) -> models.DisposalStatus:
+    future = _operation(call, OperationKind.DISPOSAL)
+    if not future.done():
+        return models.DisposalStatus(_IN_PROGRESS, None)
+    return models.DisposalStatus(_COMPLETED, models.DisposalInfo(_failure(future)))
+
+
+def _dispose(path: str, done: Future[None]) -> None:
+    try:
+        dispose_savepoint(path)
+    except BaseException as error:
+        done.set_exception(error)
+    else:
+        done.set_result(None)
 
 
 def _directory(job: ServedJob, named: str | None) -> str | None:

@@ -19,11 +19,11 @@ under the names of Flink's reporter, and a page for the browser at `/`.
 
 Every request but that for the page needs the token, as `Authorization: Bearer TOKEN` or as the password of basic
 authentication. Errors are `{"errors": ["..."]}`. Beside the statuses below, any request can get 400 (malformed), 401
-(token missing or wrong), 403 (from a page of another site), 413 (body longer than `rest.server.max-content-length`) and
-421 (a host name that is not one of the server).
+(token missing or wrong), 403 (from a page of another site, or for a directory that requests may not name), 413 (body
+longer than `rest.server.max-content-length`) and 421 (a host name that is not one of the server).
 
 Times are milliseconds, sizes bytes. What Flink tells and Holdfast does not have is 0: bytes that tasks read and write,
-busy, idle and back-pressured time, and all about data that is buffered or persisted in channels, of which there is none.
+busy, idle and back-pressured time, and all about data that is buffered or persisted in channels: there is none.
 `serialized-throwable`, a Java object in Flink, is null. Left out are resources of JAR files, task managers, data sets,
 accumulators, profiling, rescaling and the SQL gateway.
 """

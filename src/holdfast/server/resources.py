@@ -170,4 +170,21 @@ RESOURCES: tuple[Resource, ...] = (
         {404: "No such operation"},
     ),
     _start(f"{_JOB}/stop", handlers_operation.stop, operation_models.StopTrigger, "Stop the job with a savepoint"),
+    Resource(
+        "POST",
+        "/savepoint-disposal",
+        handlers_operation.dispose,
+        "Delete a savepoint",
+        operation_models.TriggerResponse,
+        body=operation_models.DisposalRequest,
+        body_required=True,
+        errors=((400, "The path is missing"), (403, "The path is in none of the directories that requests may name")),
+    ),
+    _read(
+        "/savepoint-disposal/{trigger_id}",
+        handlers_operation.disposal_status,
+        operation_models.DisposalStatus,
+        "How the deletion of a savepoint went",
+        {404: "No such operation"},
+    ),
 )

@@ -101,8 +101,8 @@ def task_details(entry: CheckpointStatistics, vertex: ExecutionVertex) -> models
                 sync=distribution([s.sync_millis for s in acknowledged]),
                 asynchronous=distribution([s.async_millis for s in acknowledged]),
             ),
-            alignment=models.Alignment(none, none, none, none),
-            start_delay=none,
+            alignment=models.Alignment(none, none, none, distribution([s.alignment_millis for s in acknowledged])),
+            start_delay=distribution([s.start_delay_millis for s in acknowledged]),
         ),
         subtasks=[_subtask(part, index) for index in range(vertex.parallelism)],
     )
@@ -167,6 +167,8 @@ class _Part:
                 self.acknowledged[subtask] = SubtaskStatistics(
                     acknowledged_at=max(one.acknowledged_at for one in present),
                     duration=max(one.duration for one in present),
+                    start_delay_millis=max(one.start_delay_millis for one in present),
+                    alignment_millis=max(one.alignment_millis for one in present),
                     sync_millis=max(one.sync_millis for one in present),
                     async_millis=max(one.async_millis for one in present),
                     bytes_written=sum(one.bytes_written for one in present),
@@ -206,8 +208,8 @@ def _subtask(part: _Part, index: int) -> models.SubtaskCheckpoint:
         checkpointed_size=told.bytes_written,
         state_size=told.state_size or told.bytes_written,
         checkpoint=models.CheckpointDuration(told.sync_millis, told.async_millis),
-        alignment=models.Alignment(0, 0, 0, 0),
-        start_delay=0,
+        alignment=models.Alignment(0, 0, 0, told.alignment_millis),
+        start_delay=told.start_delay_millis,
         unaligned_checkpoint=False,
         aborted=False,
     )
