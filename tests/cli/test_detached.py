@@ -98,12 +98,17 @@ def test_from_start_to_restart(cli, start, tmp_path, jobs_dir):
 
 @pytest.mark.slow
 def test_one_savepoint_is_followed_by_its_trigger_id(cli, start, jobs_dir):
-    job = start("-p", "1")
+    job = start("-p", "2")
     taken = cli("savepoint", job, "--json").json
     (log,) = (jobs_dir / "logs").iterdir()
     text = log.read_text()
-    assert f"Trigger {taken['request-id']}: a savepoint of job {job} was asked for" in text
-    assert f"Trigger {taken['request-id']}: the savepoint completed: {taken['location']}" in text
+    course = [line.partition(f"Trigger {taken['request-id']}: ")[2] for line in text.splitlines()]
+    course = [line for line in course if line]
+    assert course[0] == f"a savepoint was asked for, of job {job}"
+    assert re.fullmatch(r"it was snapshot \d+ \(SAVEPOINT\), whose barrier went through epoch \d+", course[1])
+    acknowledgement = re.compile(r"'.+' \(\d/\d\) acknowledged after \d+ ms, with \d+ bytes")
+    assert sum(acknowledgement.fullmatch(line) is not None for line in course) == 5
+    assert course[-1] == f"the savepoint completed: {taken['location']}"
     cancelled = cli("cancel", "-s", job)
     assert cancelled.lines[0].startswith("DEPRECATION WARNING")
     assert re.fullmatch(rf"Cancelled job {job}\. Savepoint stored in /.*\.", cancelled.lines[-1])

@@ -17,9 +17,9 @@ from tests.docs.blocks import PROJECT, blocks_of
 #: In the place of a person who watches until some checkpoints have completed.
 _WATCH = """
 watched() {
-    for _ in $(seq 120); do
-        holdfast checkpoints "$1" --json 2>/dev/null | grep -q '"completed": [2-9]' && return 0
-        sleep 0.5
+    for _ in $(seq 60); do
+        holdfast checkpoints "$1" --json 2>/dev/null | grep -q '"completed": [1-9]' && return 0
+        sleep 1
     done
     return 1
 }

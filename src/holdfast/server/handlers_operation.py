@@ -16,6 +16,7 @@ from holdfast.errors import HoldfastError
 from holdfast.server import models_operation as models
 from holdfast.server.calls import Call, RestError
 from holdfast.server.directories import resolve_inside
+from holdfast.server.operation_log import log_course
 from holdfast.server.operations import OperationKey, OperationKind
 from holdfast.server.served_job import ServedJob
 from holdfast.state.handles import SavepointFormat
@@ -34,7 +35,7 @@ def trigger_savepoint(call: Call) -> models.TriggerResponse:
     def begin() -> Future[str]:
         return job.gateway.trigger_savepoint(directory, format_type, bool(body.cancel_job))
 
-    return _start(call, OperationKind.SAVEPOINT, body.trigger_id, begin)
+    return _start(call, OperationKind.SAVEPOINT, body.trigger_id, begin, job)
 
 
 def stop(call: Call) -> models.TriggerResponse:
@@ -45,7 +46,7 @@ def stop(call: Call) -> models.TriggerResponse:
     def begin() -> Future[str]:
         return job.gateway.stop_with_savepoint(directory, bool(body.drain), format_type)
 
-    return _start(call, OperationKind.SAVEPOINT, body.trigger_id, begin)
+    return _start(call, OperationKind.SAVEPOINT, body.trigger_id, begin, job)
 
 
 def trigger_checkpoint(call: Call) -> models.TriggerResponse:
@@ -54,7 +55,7 @@ def trigger_checkpoint(call: Call) -> models.TriggerResponse:
     def begin() -> Future[int]:
         return job.gateway.trigger_checkpoint(body.checkpoint_type or CheckpointKind.CONFIGURED)
 
-    return _start(call, OperationKind.CHECKPOINT, body.trigger_id, begin)
+    return _start(call, OperationKind.CHECKPOINT, body.trigger_id, begin, job)
 
 
 def savepoint_status(call: Call) -> models.SavepointStatus:
@@ -108,15 +109,19 @@ def _directory(job: ServedJob, named: str | None) -> str | None:
 
 
 def _start(
-    call: Call, kind: OperationKind, trigger_id: str | None, begin: Callable[[], Future[Any]]
+    call: Call,
+    kind: OperationKind,
+    trigger_id: str | None,
+    begin: Callable[[], Future[Any]],
+    job: ServedJob | None = None,
 ) -> models.TriggerResponse:
     chosen = trigger_id or secrets.token_hex(16)
-    job_id = call.parameters.get("job_id", "")
+    job_id = "" if job is None else job.job_id
 
     def begin_logged() -> Future[Any]:
-        logger.info("Trigger %s: a %s of job %s was asked for", chosen, kind.value, job_id)
+        logger.info("Trigger %s: a %s was asked for%s", chosen, kind.value, f", of job {job_id}" if job_id else "")
         future = begin()
-        future.add_done_callback(lambda done: _log_end(chosen, kind, done))
+        future.add_done_callback(lambda done: log_course(chosen, kind, job, done))
         return future
 
     try:
@@ -124,14 +129,6 @@ def _start(
     except HoldfastError as error:
         raise RestError(400, str(error)) from error
     return models.TriggerResponse(chosen)
-
-
-def _log_end(trigger_id: str, kind: OperationKind, future: Future[Any]) -> None:
-    error = future.exception()
-    if error is None:
-        logger.info("Trigger %s: the %s completed: %s", trigger_id, kind.value, future.result())
-    else:
-        logger.warning("Trigger %s: the %s failed: %s", trigger_id, kind.value, error)
 
 
 def _operation(call: Call, kind: OperationKind) -> Future[Any]:
