@@ -44,8 +44,10 @@ def test_a_checkpoint_is_seen_to_complete(in_process, tmp_path):
         assert seen > before
         assert f'data-job="{JOB}"' in page
         assert re.search(r'data-checkpoint="\d+" data-status="COMPLETED"', page)
-        for text in ("counting", "RUNNING", "HASH", "chk-"):
+        for text in ("counting", "RUNNING", "← script, HASH", "chk-"):
             assert text in page
+        subtasks = page[page.index("Subtasks of checkpoint") : page.index("Savepoints")]
+        assert subtasks.count('class="completed"') == 3
 
 
 @needs_chromium

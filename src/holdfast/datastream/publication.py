@@ -35,7 +35,7 @@ class Publication:
         if RUN_VARIABLE in os.environ:
             print(f"{SUBMITTED}{job.job_id}", flush=True)
             if self._server is not None:
-                print(f"Job server: {self._server.url}", file=sys.stderr, flush=True)
+                print(f"Job server: {self._server.page_address(sys.stderr.isatty())}", file=sys.stderr, flush=True)
         if self._archive is not None:
             archive = self._archive
             running.on_end(lambda _: archive_job(archive, job))

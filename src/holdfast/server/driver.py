@@ -62,6 +62,10 @@ class DriverServer:
             self._record = self._record.with_job(RecordedJob(job.job_id, job.gateway.name), job.application_id)
             self._directory.write(self._record)
 
+    def page_address(self, with_token: bool) -> str:
+        """For a browser. A fragment stays there: the token in it is not sent with the address."""
+        return f"{self.url}/#token={self.token}" if with_token and self.token is not None else self.url
+
     def await_jobs(self) -> None:
         """Until no job runs any more."""
         while any(not job_ended(job.gateway.master.history) for job in self._registry.live()):
