@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import typing as _typing
 
-from holdfast.version import __version__ as __version__
-
 if _typing.TYPE_CHECKING:
     from holdfast.datastream.restore import RestorePlan, plan_restore
 
+__version__ = "0.1.0"
 __all__ = ["RestorePlan", "plan_restore"]
 
 

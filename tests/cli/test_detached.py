@@ -148,3 +148,11 @@ def test_an_attached_run_ends_with_its_job(cli, tmp_path, jobs_dir):
     assert out == f"Job has been submitted with JobID {job['jid']}\n"
     assert "Job server: http://127.0.0.1:" in err
     assert JobsDirectory(jobs_dir).living() == []
+
+
+@pytest.mark.slow
+def test_a_driver_that_is_told_to_end_leaves_no_record(cli, start, jobs_dir):
+    start("-p", "1")
+    (record,) = JobsDirectory(jobs_dir).living()
+    os.kill(record.process.pid, signal.SIGTERM)
+    await_true(lambda: not (jobs_dir / "drivers" / f"{record.driver}.json").exists())

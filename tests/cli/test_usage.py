@@ -157,3 +157,11 @@ def test_shells_complete_verbs(jobs_dir):
         timeout=60,
     )
     assert done.stdout.split() == ["checkpoint", "checkpoints"]
+
+
+def test_a_missing_package_is_told_with_its_extra(cli, monkeypatch):
+    for name in [name for name in sys.modules if name.partition(".")[0] == "typer"]:
+        monkeypatch.setitem(sys.modules, name, None)
+    for name in [name for name in sys.modules if name.startswith("holdfast.cli.") and name != "holdfast.cli.__main__"]:
+        monkeypatch.delitem(sys.modules, name)
+    assert "pip install 'holdfast[cli]'" in cli("list", code=1).err

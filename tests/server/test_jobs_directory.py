@@ -49,6 +49,14 @@ def test_a_record_that_cannot_be_read_is_left_alone(tmp_path):
     assert (tmp_path / "drivers" / "other.json").exists()
 
 
+def test_a_directory_that_others_can_write_to_is_not_trusted(tmp_path):
+    directory = JobsDirectory(tmp_path)
+    directory.write(_record())
+    (tmp_path / "drivers").chmod(0o777)
+    with pytest.raises(ConfigurationError, match="0777"):
+        directory.living()
+
+
 def test_the_record_of_a_server(in_process, tmp_path):
     with serving(tmp_path) as served:
         (record,) = JobsDirectory(tmp_path / "jobs").living()

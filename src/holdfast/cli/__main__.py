@@ -15,9 +15,10 @@ def main() -> None:
         try:
             from holdfast.cli.app import app
         except ModuleNotFoundError as error:
-            if error.name not in ("typer", "rich"):
+            package = (error.name or "").partition(".")[0]
+            if package not in ("typer", "rich"):
                 raise
-            raise MissingExtraError(str(error.name), "cli", "The command line") from error
+            raise MissingExtraError(package, "cli", "The command line") from error
         app(prog_name="holdfast")
     except HoldfastError as error:
         print(error, file=sys.stderr)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -81,12 +82,22 @@ class Place:
         for record in self.records():
             if application_id is not None and record.application_id != application_id:
                 continue
-            for job in client_of(record).get("/jobs/overview")["jobs"]:
+            for job in _jobs_of(record):
                 if record.has(job["jid"]) and job["jid"] not in seen:
                     seen.add(job["jid"])
                     yield job
         if application_id is None:
             yield from (old.overview for old in self.archive().all() if old.job_id not in seen)
+
+
+def _jobs_of(record: ServerRecord) -> list[dict[str, Any]]:
+    """None where the driver lives and does not answer: others may."""
+    try:
+        jobs: list[dict[str, Any]] = client_of(record).get("/jobs/overview")["jobs"]
+    except CommandError as error:
+        print(f"Driver {record.process.describe()}: {error}", file=sys.stderr)
+        return []
+    return jobs
 
 
 def client_of(record: ServerRecord) -> RestClient:

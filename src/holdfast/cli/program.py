@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import runpy
+import signal
 import sys
 from pathlib import Path
 
@@ -21,6 +22,8 @@ def run_program(program: str, arguments: list[str]) -> None:
 def main() -> None:
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     logging.getLogger("holdfast").setLevel(logging.INFO)
+    # So that a driver that is told to end leaves no record behind.
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     run_program(sys.argv[1], sys.argv[2:])
 
 

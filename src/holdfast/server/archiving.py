@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 import msgspec
@@ -11,9 +12,15 @@ from holdfast.server.archive import JobArchive
 from holdfast.server.job_metrics import job_metrics
 from holdfast.server.served_job import ServedJob
 
+logger = logging.getLogger(__name__)
+
 
 def archive_job(archive: JobArchive, job: ServedJob) -> None:
-    archive.write(job.job_id, msgspec.to_builtins(views_job.overview(job)), resources_of(job))
+    """Called when the job has ended. Whatever goes wrong, those who wait for the job's end are told of it."""
+    try:
+        archive.write(job.job_id, msgspec.to_builtins(views_job.overview(job)), resources_of(job))
+    except Exception:
+        logger.exception("The history of job %s could not be kept", job.job_id)
 
 
 def resources_of(job: ServedJob) -> dict[str, Any]:

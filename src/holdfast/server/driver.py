@@ -100,7 +100,8 @@ def _listen(settings: ServerSettings, registry: JobRegistry, operations: Operati
         from holdfast.server.calls import ServerState
         from holdfast.server.listener import Listener
     except ModuleNotFoundError as error:
-        if error.name is None or error.name.partition(".")[0] == "holdfast":
+        package = (error.name or "holdfast").partition(".")[0]
+        if package == "holdfast":
             raise
-        raise MissingExtraError(error.name, "server", "The job server") from error
+        raise MissingExtraError(package, "server", "The job server") from error
     return Listener(build_app(ServerState(settings, registry, operations), token), settings.listen)

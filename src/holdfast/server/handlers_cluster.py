@@ -8,13 +8,9 @@ from typing import Any
 
 from holdfast.server import models_cluster as models
 from holdfast.server.calls import Call
+from holdfast.server.identity import FLINK_VERSION, REVISION
 from holdfast.server.models_job import JobIdsWithStatus, JobIdWithStatus
 from holdfast.server.views_job import job_ended
-from holdfast.version import __version__
-
-#: The version of Flink whose REST interface this is, and who speaks it.
-_VERSION = f"2.0-holdfast-{__version__}"
-_REVISION = "holdfast"
 
 
 def dashboard_configuration(call: Call) -> models.DashboardConfiguration:
@@ -23,8 +19,8 @@ def dashboard_configuration(call: Call) -> models.DashboardConfiguration:
         refresh_interval=call.server.settings.refresh_ms,
         timezone_name=local.tm_zone,
         timezone_offset=local.tm_gmtoff * 1_000,
-        flink_version=_VERSION,
-        flink_revision=_REVISION,
+        flink_version=FLINK_VERSION,
+        flink_revision=REVISION,
         features=models.Features(web_submit=False, web_cancel=True, web_rescale=False, web_history=False),
     )
 
@@ -43,8 +39,8 @@ def overview(call: Call) -> models.ClusterOverview:
         jobs_finished=ended["FINISHED"],
         jobs_cancelled=ended["CANCELED"],
         jobs_failed=ended["FAILED"],
-        flink_version=_VERSION,
-        flink_commit=_REVISION,
+        flink_version=FLINK_VERSION,
+        flink_commit=REVISION,
     )
 
 

@@ -12,12 +12,14 @@ from __future__ import annotations
 
 import os
 import secrets
+import stat
 from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 
 from holdfast.checkpoint.driver_record import DriverFate, DriverRecord
+from holdfast.errors import ConfigurationError
 
 
 class RecordedJob(msgspec.Struct, frozen=True):
@@ -79,6 +81,7 @@ class JobsDirectory:
 
     def living(self) -> list[ServerRecord]:
         """All drivers that live, or may live: of one on another host nothing here can tell."""
+        self._check_own()
         records = []
         for path in sorted(self._drivers.glob("*.json")):
             record = self._decode(path)
@@ -89,6 +92,17 @@ class JobsDirectory:
             else:
                 records.append(record)
         return records
+
+    def _check_own(self) -> None:
+        """A record says where the token is sent to: nobody else may write one."""
+        with suppress(FileNotFoundError):
+            status = self._drivers.stat()
+            if status.st_uid != os.getuid() or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+                raise ConfigurationError(
+                    f"Others than this user can write to {self._drivers} (mode {stat.S_IMODE(status.st_mode):04o}); "
+                    "expected a directory of this user's own. Choose another one with HOLDFAST_JOBS_DIR, or 'chmod "
+                    "700' it"
+                )
 
     def _path(self, driver: str) -> Path:
         return self._drivers / f"{driver}.json"

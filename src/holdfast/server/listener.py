@@ -38,6 +38,7 @@ class Listener:
                 http="h11",
                 ws="none",
                 server_header=False,
+                proxy_headers=False,
                 timeout_graceful_shutdown=1,
                 ssl_certfile=settings.tls.certificate if settings.tls else None,
                 ssl_keyfile=settings.tls.key if settings.tls else None,

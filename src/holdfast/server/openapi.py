@@ -7,9 +7,9 @@ from typing import Any
 
 import msgspec
 
+from holdfast.server.identity import VERSION
 from holdfast.server.models_cluster import ErrorMessage
 from holdfast.server.resources import RESOURCES, Resource
-from holdfast.version import __version__
 
 _PARAMETER = re.compile(r"\{(\w+)\}")
 _DESCRIPTIONS = {
@@ -39,7 +39,7 @@ def describe() -> dict[str, Any]:
         "openapi": "3.1.0",
         "info": {
             "title": "Holdfast job server",
-            "version": __version__,
+            "version": VERSION,
             "description": "Flink's REST resources of jobs, checkpoints and savepoints. All paths work below /v1 too.",
         },
         "paths": paths,

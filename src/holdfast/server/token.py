@@ -22,14 +22,16 @@ def obtain_token(path: Path) -> str:
 
 def read_token(path: Path) -> str:
     try:
-        mode = path.stat().st_mode
+        status = path.stat()
         token = path.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigurationError(f"The token file {path} cannot be read: {error}") from error
-    if mode & _OTHERS:
+    if status.st_uid != os.getuid():
+        raise ConfigurationError(f"The token file {path} belongs to another user; expected one of this user's own")
+    if status.st_mode & _OTHERS:
         raise ConfigurationError(
-            f"The token file {path} has mode {stat.S_IMODE(mode):04o}, so that others than its owner may use it; "
-            f"expected 0600. Remove it, so that a new token is made, or 'chmod 600' it if nobody has read it"
+            f"The token file {path} has mode {stat.S_IMODE(status.st_mode):04o}: others than its owner may use it; "
+            "expected 0600. Remove it, so that a new token is made, or 'chmod 600' it if nobody has read it"
         )
     if not token:
         raise ConfigurationError(f"The token file {path} is empty; remove it, and a new token is made")
