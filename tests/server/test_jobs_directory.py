@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import msgspec
 import pytest
 
@@ -55,6 +57,17 @@ def test_a_directory_that_others_can_write_to_is_not_trusted(tmp_path):
     (tmp_path / "drivers").chmod(0o777)
     with pytest.raises(ConfigurationError, match="0777"):
         directory.living()
+
+
+def test_old_logs_are_dropped(tmp_path):
+    directory = JobsDirectory(tmp_path)
+    directory.write(_record("alive"))
+    for number, driver in enumerate(["alive", *(f"old{n:03}" for n in range(110))]):
+        directory.log_file(driver).write_text("")
+        os.utime(directory.log_file(driver), (number, number))
+    directory.drop_old_logs()
+    kept = sorted(path.stem for path in (tmp_path / "logs").iterdir())
+    assert kept == ["alive", *(f"old{n:03}" for n in range(10, 110))]
 
 
 def test_the_record_of_a_server(in_process, tmp_path):

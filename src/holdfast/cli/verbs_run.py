@@ -127,6 +127,7 @@ def _absolute(path: str) -> str:
 def _run_detached(program: str, rest: list[str], variables: dict[str, str], place: Place, output: Output) -> None:
     directory, driver = JobsDirectory(place.directory), new_driver_name()
     directory.prepare()
+    directory.drop_old_logs()
     log = directory.log_file(driver)
     environment = {
         **os.environ,

@@ -21,6 +21,8 @@ import msgspec
 from holdfast.checkpoint.driver_record import DriverFate, DriverRecord
 from holdfast.errors import ConfigurationError
 
+_KEPT_LOGS = 100
+
 
 class RecordedJob(msgspec.Struct, frozen=True):
     job_id: str
@@ -64,6 +66,14 @@ class JobsDirectory:
 
     def log_file(self, driver: str) -> Path:
         return self._root / "logs" / f"{driver}.log"
+
+    def drop_old_logs(self) -> None:
+        """Keep the newest, and those of drivers that live."""
+        living = {self.log_file(record.driver) for record in self.living()}
+        logs = sorted((self._root / "logs").glob("*.log"), key=lambda path: path.stat().st_mtime)
+        for path in logs[:-_KEPT_LOGS]:
+            if path not in living:
+                path.unlink(missing_ok=True)
 
     def write(self, record: ServerRecord) -> None:
         self.prepare()
