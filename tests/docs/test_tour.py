@@ -17,9 +17,9 @@ from tests.docs.blocks import PROJECT, blocks_of
 #: In the place of a person who watches until some checkpoints have completed.
 _WATCH = """
 watched() {
-    for _ in $(seq 60); do
+    for _ in $(seq 50); do
         holdfast checkpoints "$1" --json 2>/dev/null | grep -q '"completed": [1-9]' && return 0
-        sleep 1
+        sleep 2
     done
     return 1
 }
@@ -55,7 +55,7 @@ def test_the_tour(tmp_path):
             env=environment,
             capture_output=True,
             text=True,
-            timeout=240,
+            timeout=420,
         )
     finally:
         logs = "".join(path.read_text()[-3000:] for path in jobs.glob("logs/*"))
