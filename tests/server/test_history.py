@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from holdfast.common.configuration import Configuration
@@ -68,9 +70,14 @@ def test_a_job_that_failed(in_process, tmp_path, later):
 def test_the_number_of_kept_jobs_is_bounded(tmp_path):
     archive = JobArchive(HistorySettings(str(tmp_path / "history"), retained=3))
     for number in range(6):
+        time.sleep(0.002)
         archive.write(f"job {number}/x", {"jid": f"job {number}/x", "state": "FINISHED"}, {})
-    assert archive.job_ids() == [f"job {number}/x" for number in (3, 4, 5)]
-    assert [job.status for job in archive.all()] == ["FINISHED"] * 3
+    assert [job.job_id for job in archive.overviews()] == [f"job {number}/x" for number in (3, 4, 5)]
+    assert [job.status for job in archive.overviews()] == ["FINISHED"] * 3
+    time.sleep(0.002)
+    # What was read before is noticed when it changes.
+    archive.write("job 4/x", {"jid": "job 4/x", "state": "FAILED"}, {})
+    assert [job.status for job in archive.overviews()] == ["FINISHED", "FINISHED", "FAILED"]
 
 
 def test_damaged_and_foreign_files_are_passed_over(tmp_path, caplog):
@@ -80,7 +87,7 @@ def test_damaged_and_foreign_files_are_passed_over(tmp_path, caplog):
     newer = b'{"version": 99, "job_id": "new", "overview": {}, "resources": {}}'
     (tmp_path / "history" / "new.json").write_bytes(newer)
     (tmp_path / "history" / "notes.txt").write_bytes(b"mine")
-    assert [job.job_id for job in archive.all()] == ["good"]
+    assert [job.job_id for job in archive.overviews()] == ["good"]
     assert archive.read("half") is None
     assert archive.read("../good") is None
 
@@ -90,4 +97,4 @@ def test_a_history_that_cannot_be_written_ends_no_job(tmp_path, caplog):
     archive = JobArchive(HistorySettings(str(tmp_path / "file" / "below"), retained=10))
     archive.write("job", {"jid": "job", "state": "FINISHED"}, {})
     assert "could not be kept" in caplog.text
-    assert archive.all() == []
+    assert archive.overviews() == []

@@ -50,15 +50,15 @@ def test_a_port_starts_the_server_and_keeps_the_history(tmp_path):
     (again,) = JobsDirectory(tmp_path / "jobs").living()
     assert (again.url, [job.job_id for job in again.jobs]) == (record.url, ["job", "second"])
     archive = JobArchive(HistorySettings(str(tmp_path / "jobs" / "history"), 10))
-    assert {job.job_id: job.status for job in archive.all()} == {"job": "CANCELED", "second": "FINISHED"}
+    assert {job.job_id: job.status for job in archive.overviews()} == {"job": "CANCELED", "second": "FINISHED"}
 
 
 def test_a_history_without_a_server(tmp_path):
     given = _settings(tmp_path, **{"jobmanager.archive.fs.dir": f"file://{tmp_path}/kept"})
     counting(given, EPOCHS, WatchedSink(tmp_path / "out")).get_job_execution_result().result(20)
     assert driver._running is None
-    (job,) = JobArchive(HistorySettings(str(tmp_path / "kept"), 10)).all()
-    assert (job.job_id, job.status) == ("job", "FINISHED")
+    job = JobArchive(HistorySettings(str(tmp_path / "kept"), 10)).read("job")
+    assert job.status == "FINISHED"
     assert job.resources["/checkpoints"]["counts"]["completed"] > 0
 
 

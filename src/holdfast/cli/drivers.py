@@ -87,7 +87,7 @@ class Place:
                     seen.add(job["jid"])
                     yield job
         if application_id is None:
-            yield from (old.overview for old in self.archive().all() if old.job_id not in seen)
+            yield from (old.overview for old in self.archive().overviews() if old.job_id not in seen)
 
 
 def _jobs_of(record: ServerRecord) -> list[dict[str, Any]]:

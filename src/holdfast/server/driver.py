@@ -48,7 +48,7 @@ class DriverServer:
         tls = settings.listen.tls
         self._record = ServerRecord(
             # Not left there for programs that this one may start: they are drivers of their own.
-            driver=os.environ.pop(DRIVER_VARIABLE, None) or new_driver_name(),
+            driver=os.environ.pop(DRIVER_VARIABLE, "") or new_driver_name(),
             process=DriverRecord.of_this_process(),
             url=self.url,
             token_file=None if settings.token_file is None else str(settings.token_file),

@@ -39,7 +39,7 @@ class JobRegistry:
         own = {job.job_id for job in live}
         return [
             *(msgspec.to_builtins(views_job.overview(job)) for job in live),
-            *(archived.overview for archived in self._archive.all() if archived.job_id not in own),
+            *(archived.overview for archived in self._archive.overviews() if archived.job_id not in own),
         ]
 
     def directories(self) -> tuple[str, ...]:
