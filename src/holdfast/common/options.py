@@ -5,6 +5,7 @@ from __future__ import annotations
 from holdfast.common.backend_options import ROCKSDB, ROCKSDB_WITHOUT_EFFECT
 from holdfast.common.high_availability_options import HIGH_AVAILABILITY, HIGH_AVAILABILITY_WITHOUT_EFFECT
 from holdfast.common.option_types import BOOLEAN, DURATION, FLOAT, INTEGER, MEMORY, TEXT, Option, choice
+from holdfast.common.rest_options import REST
 from holdfast.types.settings import CheckpointMode, ClaimMode, RestartKind, Retention, StorageKind
 
 _CHECKPOINTING = "execution.checkpointing."
@@ -362,6 +363,7 @@ ALL: tuple[Option[object], ...] = (
     *(value for value in list(globals().values()) if isinstance(value, Option)),
     *HIGH_AVAILABILITY,
     *ROCKSDB,
+    *REST,
 )
 
 #: Every spelling of every option, in lower case.

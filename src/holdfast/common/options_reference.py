@@ -12,6 +12,10 @@ _SECTIONS = (
     ("High availability", ("high-availability.",)),
     ("RocksDB", ("state.backend.rocksdb.",)),
     ("State", ("state.", "holdfast.state.")),
+    (
+        "Job server and history",
+        ("rest.", "holdfast.rest.", "security.", "holdfast.jobs-dir", "jobmanager.archive.", "historyserver.", "web."),
+    ),
     ("Job and epochs", ("",)),
 )
 
