@@ -10,14 +10,18 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.cli.errors import CommandError
-from holdfast.cli.rest_client import RestClient
+from holdfast.cli.rest_client import RestClient, job_path
 from holdfast.common import rest_options
 from holdfast.common.config_files import find_config_file, read_config_file
 from holdfast.common.configuration import Configuration
+from holdfast.common.settings_parser import zookeeper_settings
 from holdfast.server.archive import JobArchive
 from holdfast.server.jobs_directory import JobsDirectory, ServerRecord
 from holdfast.server.settings import history_settings, jobs_directory
 from holdfast.server.token import read_token
+
+#: States of a job in a driver that stands by.
+_WAITING = ("CREATED", "INITIALIZING", "SUSPENDED")
 
 
 @dataclass(frozen=True)
@@ -47,11 +51,23 @@ class Place:
         return JobsDirectory(self.directory).living()
 
     def client_at_address(self) -> RestClient | None:
-        if self.address is None:
+        return None if self.address is None else self._client(self.address)
+
+    def _leader_elsewhere(self, job_id: str) -> RestClient | None:
+        """The driver that leads a job by ZooKeeper, perhaps on another host."""
+        zookeeper = zookeeper_settings(self.configuration)
+        if zookeeper is None:
             return None
+        # Imported here: it needs an extra that most command lines do without.
+        from holdfast.checkpoint.zookeeper.address import leader_address
+
+        address = leader_address(zookeeper, job_id)
+        return None if address is None else self._client(address)
+
+    def _client(self, address: str) -> RestClient:
         told = self.configuration.get(rest_options.TOKEN_FILE)
         token_file = Path(told).expanduser() if told else self.directory / "token"
-        url = self.address if "://" in self.address else f"http://{self.address}"
+        url = address if "://" in address else f"http://{address}"
         authority = self.configuration.get(rest_options.TLS_AUTHORITY)
         return RestClient(url.rstrip("/"), read_token(token_file) if token_file.exists() else None, authority)
 
@@ -60,9 +76,12 @@ class Place:
         at_address = self.client_at_address()
         if at_address is not None:
             return at_address
-        for record in self.records():
-            if record.has(job_id):
-                return client_of(record)
+        drivers = [client_of(record) for record in self.records() if record.has(job_id)]
+        if drivers:
+            return _leading(drivers, job_id)
+        elsewhere = self._leader_elsewhere(job_id)
+        if elsewhere is not None:
+            return elsewhere
         archived = self.archive().read(job_id)
         if archived is not None:
             raise CommandError(f"Job {job_id} has ended: it is {archived.status}.")
@@ -98,6 +117,17 @@ def _jobs_of(record: ServerRecord) -> list[dict[str, Any]]:
         print(f"Driver {record.process.describe()}: {error}", file=sys.stderr)
         return []
     return jobs
+
+
+def _leading(drivers: list[RestClient], job_id: str) -> RestClient:
+    """Of several drivers of one job, all but one wait for it."""
+    for driver in drivers[:-1]:
+        try:
+            if driver.get(job_path(job_id, "/status"))["status"] not in _WAITING:
+                return driver
+        except CommandError:
+            continue
+    return drivers[-1]
 
 
 def client_of(record: ServerRecord) -> RestClient:

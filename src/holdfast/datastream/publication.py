@@ -32,6 +32,7 @@ class Publication:
         )
         if self._server is not None:
             self._server.publish(job)
+            running.master.checkpoints.leadership.publish_address(self._server.url)
         if RUN_VARIABLE in os.environ:
             print(f"{SUBMITTED}{job.job_id}", flush=True)
             if self._server is not None:
