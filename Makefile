@@ -5,7 +5,9 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: test test-fast check demo bench docs clean
+.PHONY: setup test test-fast check demo bench docs clean
+
+setup: $(READY)
 
 # Tests that kill processes and start clusters have the machine for themselves.
 ALONE := tests/integration tests/kit
@@ -29,11 +31,13 @@ bench: $(READY)
 	$(BIN)/python -m pip install --quiet --editable '.[dev,bench]'
 	$(BIN)/python benchmarks/run.py
 	$(BIN)/python benchmarks/restore.py
+	$(BIN)/python benchmarks/backends.py
 
 docs: $(READY)
 	mkdir -p docs/reference
 	$(BIN)/python -m holdfast.common.options_reference > docs/reference/configuration.md
 	$(BIN)/python -m holdfast.datastream.coverage_reference > docs/reference/pyflink-coverage.md
+	$(BIN)/python -m holdfast.server.reference > docs/reference/rest.md
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -47,6 +47,15 @@ def tmp_path(tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.fixture(scope="session")
+def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A ZooKeeper for all tests that leave it running; they keep apart by their root."""
+    from tests.kit.zookeeper import ZooKeeperServer
+
+    with ZooKeeperServer(tmp_path_factory.mktemp("zookeeper")) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
 def spark() -> Iterator[Any]:
     """One local Spark application for all tests that need one in this process."""
     from holdfast.spark.session import obtain_session

@@ -110,6 +110,13 @@ def test_holds_until_released(tmp_path: Path) -> None:
     assert not thread.is_alive()
 
 
+def test_stops_until_somebody_continues_it(tmp_path: Path) -> None:
+    child = run_python("failpoint('p')", specification(tmp_path, {"id": "t", "point": "p", "action": "stop"}))
+    assert os.WIFSTOPPED(os.waitpid(child.pid, os.WUNTRACED)[1])
+    child.send_signal(signal.SIGCONT)
+    assert child.wait(30) == 0
+
+
 def test_kills_one_of_many_processes(tmp_path: Path) -> None:
     spec = specification(tmp_path, {"id": "t", "point": "p", "hit": 4, "action": "kill"})
     children = [run_python("failpoint('p', child=True)\nfailpoint('p', child=True)", spec) for _ in range(4)]

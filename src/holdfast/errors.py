@@ -24,6 +24,7 @@ HoldfastError
 ├── TransactionError                a sink transaction that is lost or cannot be committed
 │   └── PartialOutputError          output is published in part, and nothing durable holds the rest
 ├── JobLockedError                  another driver owns the job directory
+├── LeadershipLostError             this driver does not lead its job any more
 ├── JobEndedError                   the job of this id has ended, and has nothing to go on from
 └── JobExecutionError               the job ended in FAILED; its cause is chained
 """
@@ -143,6 +144,10 @@ class PartialOutputError(TransactionError):
 
 class JobLockedError(HoldfastError):
     """Another driver owns the job directory."""
+
+
+class LeadershipLostError(HoldfastError):
+    """This driver does not lead its job any more, or can no longer know that it does: another one may go on with it."""
 
 
 class JobEndedError(HoldfastError):

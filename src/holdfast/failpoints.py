@@ -15,6 +15,7 @@ number acts. That file holds process id and facts: it proves that the point was 
 Actions:
 
 - ``kill``: SIGKILL to this process
+- ``stop``: SIGSTOP to this process, which goes on when somebody sends SIGCONT
 - ``kill-parent``: SIGKILL to the nearest ancestor that is a JVM (the executor of a Python worker)
 - ``raise``: FailpointTriggered; ``raise:ENOSPC``: OSError with that error number
 - ``sleep:MS``
@@ -39,7 +40,7 @@ from holdfast.errors import ConfigurationError
 #: Names the specification file. Executors need it too: ``spark.executorEnv.HOLDFAST_FAILPOINTS``.
 ENVIRONMENT_VARIABLE = "HOLDFAST_FAILPOINTS"
 
-_PLAIN_ACTIONS = frozenset({"kill", "kill-parent", "raise", "touch"})
+_PLAIN_ACTIONS = frozenset({"kill", "stop", "kill-parent", "raise", "touch"})
 _TIMED_ACTIONS = frozenset({"sleep", "hold"})
 _HOLD_POLL_SECONDS = 0.01
 
@@ -117,6 +118,8 @@ class Failpoints:
         action, _, argument = trigger.action.partition(":")
         if action == "kill":
             os.kill(os.getpid(), signal.SIGKILL)
+        elif action == "stop":
+            os.kill(os.getpid(), signal.SIGSTOP)
         elif action == "kill-parent":
             os.kill(_nearest_jvm(os.getpid()), signal.SIGKILL)
         elif action == "raise" and argument:
@@ -145,7 +148,7 @@ def _check_action(trigger_id: str, action: str) -> None:
     )
     if not known:
         raise ConfigurationError(
-            f"failpoint trigger {trigger_id!r} has action {action!r}; expected one of kill, kill-parent, raise, "
+            f"failpoint trigger {trigger_id!r} has action {action!r}; expected one of kill, stop, kill-parent, raise, "
             "raise:<ERRNO>, sleep:<ms>, hold:<ms>, touch"
         )
 

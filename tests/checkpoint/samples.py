@@ -18,6 +18,7 @@ from holdfast.checkpoint.coordinator import CheckpointCoordinator
 from holdfast.checkpoint.job import JobFacts, JobOperator
 from holdfast.checkpoint.job_directory import JobDirectory
 from holdfast.checkpoint.policy import CheckpointPolicy
+from holdfast.checkpoint.services import JobServices
 from holdfast.checkpoint.storage import CheckpointStorage, FileCheckpointStorage, MemoryCheckpointStorage
 from holdfast.checkpoint.triggers import CheckpointKind, SnapshotTrigger
 from holdfast.state.handles import (
@@ -125,7 +126,7 @@ class DictJob:
             files = FileCheckpointStorage(str(self.root), JOB_ID, self.inline_threshold)
             self.storage, self.store = files, FileCompletedCheckpointStore(files, self.num_retained)
         self.coordinator = CheckpointCoordinator(
-            self.policy, self.facts(), self.storage, self.store, self.clock, Random(1)
+            self.policy, self.facts(), self.storage, JobServices.local(self.storage, self.store), self.clock, Random(1)
         )
         self.restart(accept_repeated_output)
 

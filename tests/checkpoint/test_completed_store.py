@@ -2,34 +2,40 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from holdfast.checkpoint.completed import CompletedCheckpoint
-from holdfast.checkpoint.completed_store import (
-    CompletedCheckpointStore,
-    FileCompletedCheckpointStore,
-    MemoryCompletedCheckpointStore,
-)
-from holdfast.checkpoint.storage import CheckpointStorage, FileCheckpointStorage, MemoryCheckpointStorage
+from holdfast.checkpoint.completed_store import CompletedCheckpointStore, FileCompletedCheckpointStore
+from holdfast.checkpoint.job_home import JobHome
+from holdfast.checkpoint.storage import CheckpointStorage, FileCheckpointStorage
 from holdfast.errors import ConfigurationError, StorageError
+from holdfast.types.settings import CheckpointSettings
+from tests.checkpoint.homes import NewDriver, new_driver_of
 from tests.checkpoint.samples import JOB_ID, metadata
+from tests.kit.zookeeper import ZooKeeperServer
 
 Opened = tuple[CheckpointStorage, CompletedCheckpointStore]
 
 
-@pytest.fixture(params=["file", "memory"])
+@pytest.fixture(params=["memory", "directory", "zookeeper"])
 def open_store(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[int], Opened]:
+    new_driver = new_driver_of(request.param, request, tmp_path)
+
     def create(num_retained: int) -> Opened:
-        if request.param == "file":
-            files = FileCheckpointStorage(str(tmp_path), JOB_ID)
-            return files, FileCompletedCheckpointStore(files, num_retained)
-        memory = MemoryCheckpointStorage()
-        return memory, MemoryCompletedCheckpointStore(memory, num_retained)
+        return opened(new_driver(num_retained))
 
     return create
+
+
+def opened(home: JobHome) -> Opened:
+    home.leadership.acquire(time.sleep)
+    store = home.services().store
+    store.recover()
+    return home.storage, store
 
 
 def add(storage: CheckpointStorage, store: CompletedCheckpointStore, number: int) -> list[int]:
@@ -38,7 +44,7 @@ def add(storage: CheckpointStorage, store: CompletedCheckpointStore, number: int
     return [checkpoint.checkpoint_id for checkpoint in removed]
 
 
-def ids(store: CompletedCheckpointStore) -> list[int]:
+def ids_of(store: CompletedCheckpointStore) -> list[int]:
     return [checkpoint.checkpoint_id for checkpoint in store.all()]
 
 
@@ -51,7 +57,7 @@ class TestContract:
         storage, store = open_store(3)
         removed = [add(storage, store, number) for number in range(1, 6)]
         assert removed == [[], [], [], [1], [2]]
-        assert ids(store) == [3, 4, 5]
+        assert ids_of(store) == [3, 4, 5]
         latest = store.latest()
         assert latest is not None and latest.metadata == metadata(5)
 
@@ -60,7 +66,7 @@ class TestContract:
         for number in (1, 3):
             add(storage, store, number)
         assert add(storage, store, 2) == [1]
-        assert ids(store) == [2, 3]
+        assert ids_of(store) == [2, 3]
 
     def test_remove(self, open_store: Callable[[int], Opened]) -> None:
         storage, store = open_store(3)
@@ -68,7 +74,7 @@ class TestContract:
             add(storage, store, number)
         store.remove(2)
         store.remove(77)
-        assert ids(store) == [1, 3]
+        assert ids_of(store) == [1, 3]
 
     def test_a_recovery_finds_the_same(self, open_store: Callable[[int], Opened]) -> None:
         storage, store = open_store(2)
@@ -90,9 +96,23 @@ class TestContract:
         with monkeypatch.context() as patch:
             patch.setattr(storage, "discard", fail)
             assert add(storage, store, 2) == []
-        assert ids(store) == [1, 2]
+        assert ids_of(store) == [1, 2]
         assert add(storage, store, 3) == [1, 2]
-        assert ids(store) == [3]
+        assert ids_of(store) == [3]
+
+    def test_commits_that_have_begun(self, open_store: Callable[[int], Opened]) -> None:
+        storage, store = open_store(2)
+        for number in (1, 2):
+            add(storage, store, number)
+        store.mark_commit_begun(2)
+        assert store.commits_begun() == {2}
+        store.mark_committed(2)
+        assert store.commits_begun() == {2}
+        store.recover()
+        assert store.commits_begun() == {2}
+        assert add(storage, store, 3) == [1]
+        assert add(storage, store, 4) == [2]
+        assert store.commits_begun() == frozenset()
 
     @pytest.mark.parametrize("number", [0, -1])
     def test_at_least_one_is_kept(self, open_store: Callable[[int], Opened], number: int) -> None:
@@ -111,7 +131,7 @@ class TestFiles:
             add(storage, store, number)
         storage.writer(11, 1).write("unfinished", b"x" * 100_000)
         again = FileCompletedCheckpointStore(self.files(tmp_path), 3)
-        assert ids(again) == [2, 10]
+        assert ids_of(again) == [2, 10]
         assert again.all() == store.all()
 
     def test_removal_is_durable(self, tmp_path: Path) -> None:
@@ -119,7 +139,7 @@ class TestFiles:
         store = FileCompletedCheckpointStore(storage, 1)
         for number in (1, 2):
             add(storage, store, number)
-        assert ids(FileCompletedCheckpointStore(self.files(tmp_path), 5)) == [2]
+        assert ids_of(FileCompletedCheckpointStore(self.files(tmp_path), 5)) == [2]
 
     def test_unreadable_metadata_is_told_and_not_part_of_the_store(self, tmp_path: Path) -> None:
         storage = self.files(tmp_path)
@@ -130,4 +150,69 @@ class TestFiles:
         damaged = store.recover()
         assert [entry.checkpoint_id for entry in damaged] == [2]
         assert "chk-2/_metadata" in str(damaged[0].error)
-        assert ids(store) == [1]
+        assert ids_of(store) == [1]
+
+
+class TestZooKeeper:
+    @pytest.fixture
+    def new_driver(self, request: pytest.FixtureRequest, tmp_path: Path) -> NewDriver:
+        return new_driver_of("zookeeper", request, tmp_path)
+
+    def test_a_new_driver_finds_what_was_completed(self, new_driver: NewDriver) -> None:
+        first = new_driver(3)
+        storage, store = opened(first)
+        for number in (2, 10):
+            add(storage, store, number)
+        store.mark_commit_begun(10)
+        first.leadership.release()
+        _, again = opened(new_driver(3))
+        assert again.all() == store.all()
+        assert again.commits_begun() == {10}
+
+    def test_metadata_without_a_record_is_no_checkpoint_and_is_deleted(self, new_driver: NewDriver) -> None:
+        first = new_driver(3)
+        storage, store = opened(first)
+        ids = first.services().ids
+        add(storage, store, ids.next())
+        storage.write_metadata(metadata(ids.next()))
+        first.leadership.release()
+        files, again = opened(new_driver(3))
+        assert ids_of(again) == [1]
+        assert isinstance(files, FileCheckpointStorage) and files.completed_ids() == [1]
+
+    def test_a_lost_file_of_a_recorded_checkpoint_is_told(self, new_driver: NewDriver, tmp_path: Path) -> None:
+        storage, store = opened(new_driver(3))
+        for number in (1, 2):
+            add(storage, store, number)
+        (tmp_path / "chk" / JOB_ID / "chk-2/_metadata").unlink()
+        assert [entry.checkpoint_id for entry in store.recover()] == [2]
+        assert ids_of(store) == [1]
+        store.remove(2)
+        assert store.recover() == []
+
+    def test_what_a_job_kept_in_files_is_taken_over(self, new_driver: NewDriver, tmp_path: Path) -> None:
+        files = FileCheckpointStorage(str(tmp_path / "chk"), JOB_ID)
+        store = FileCompletedCheckpointStore(files, 3)
+        for number in (4, 5):
+            add(files, store, number)
+        store.mark_commit_begun(5)
+        home = new_driver(3)
+        _, taken_over = opened(home)
+        assert taken_over.all() == store.all()
+        assert taken_over.commits_begun() == {5}
+        assert home.services().ids.next() == 6
+
+    def test_another_directory_is_an_error(
+        self, new_driver: NewDriver, zookeeper: ZooKeeperServer, tmp_path: Path
+    ) -> None:
+        settings = zookeeper.settings(root=f"/{tmp_path.name}")
+        home = JobHome.of(JOB_ID, CheckpointSettings(directory=str(tmp_path / "one")), settings)
+        storage, store = opened(home)
+        add(storage, store, 1)
+        home.leadership.release()
+        other = JobHome.of(JOB_ID, CheckpointSettings(directory=str(tmp_path / "two")), settings)
+        try:
+            with pytest.raises(ConfigurationError, match=r"checkpoint 1 .* is in .*one.*Set the directory back"):
+                opened(other)
+        finally:
+            other.leadership.release()

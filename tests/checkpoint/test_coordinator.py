@@ -6,13 +6,15 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.checkpoint.completed import CompletedCheckpoint
 from holdfast.checkpoint.notifications import Notification, NotificationKind
 from holdfast.checkpoint.pending import AcknowledgeResult
 from holdfast.checkpoint.policy import CheckpointPolicy
 from holdfast.checkpoint.reasons import CheckpointFailureReason as Reason
 from holdfast.checkpoint.statistics import CheckpointStatus
 from holdfast.checkpoint.storage import open_snapshot
-from holdfast.errors import CheckpointError, StorageError
+from holdfast.checkpoint.triggers import SnapshotTrigger
+from holdfast.errors import CheckpointError, LeadershipLostError, StorageError
 from holdfast.state.handles import CheckpointRequest
 from tests.checkpoint.samples import OPERATOR, DictJob, snapshot
 
@@ -398,3 +400,40 @@ def test_statistics(root: Path | None) -> None:
     assert statistics.counts.restored == 1
     assert statistics.counts.in_progress == 0
     assert running.checkpoint_id == 13
+
+
+class TestLostLeadership:
+    """The leadership is lost while a completion is being recorded, and nobody can tell whether it was."""
+
+    def lose(self, job: DictJob, recorded: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+        request = job.run_epoch([(0, "b", 2)], checkpoint=True)
+        assert request is not None
+        job.acknowledge_all(request)
+        add = job.store.add
+
+        def lost(checkpoint: CompletedCheckpoint) -> None:
+            if recorded:
+                add(checkpoint)
+            raise LeadershipLostError("another driver was elected")
+
+        monkeypatch.setattr(job.store, "add", lost)
+        with pytest.raises(LeadershipLostError):
+            job.coordinator.complete(request.checkpoint_id)
+        job.coordinator.abandon()
+
+    def test_what_may_have_been_completed_stays_whole(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        job = DictJob(tmp_path)
+        job.checkpoint([(0, "a", 1)])
+        self.lose(job, recorded=True, monkeypatch=monkeypatch)
+        job.new_driver()
+        assert job.state[0] == {"a": 1, "b": 2}
+
+    def test_whoever_waits_for_it_is_told(self, tmp_path: Path) -> None:
+        job = DictJob(tmp_path)
+        trigger = SnapshotTrigger()
+        request = job.coordinator.trigger(trigger, 1, 0)
+        assert request is not None
+        before = job.paths()
+        job.coordinator.abandon()
+        assert isinstance(trigger.outcome.exception(0), CheckpointError)
+        assert job.paths() == before

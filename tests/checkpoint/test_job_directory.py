@@ -148,7 +148,8 @@ class TestEnd:
             JobDirectory(str(tmp_path), "job").check_may_go_on()
 
     def test_it_goes_on_from_the_savepoint_that_it_ended_with_and_from_no_other(self, tmp_path: Path) -> None:
-        ended_with = CompletedCheckpoint(msgspec.structs.replace(metadata(7), job_id="job"), "/savepoints/savepoint-job-1")
+        stopped = msgspec.structs.replace(metadata(7), job_id="job")
+        ended_with = CompletedCheckpoint(stopped, "/savepoints/savepoint-job-1")
         directory = JobDirectory(str(tmp_path), "job")
         directory.record_end("FINISHED", ended_with)
         for other in (None, msgspec.structs.replace(metadata(6), job_id="job"), metadata(7)):

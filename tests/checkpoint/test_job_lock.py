@@ -16,7 +16,7 @@ from pyarrow import fs
 from holdfast.checkpoint import driver_record
 from holdfast.checkpoint.driver_record import DriverFate, DriverRecord
 from holdfast.checkpoint.job_lock import RecordLock
-from holdfast.errors import JobLockedError, StorageError
+from holdfast.errors import JobLockedError, LeadershipLostError, StorageError
 from holdfast.storage.remote import ArrowStorage
 
 HOLDER = """
@@ -113,6 +113,18 @@ def test_one_process_excludes_itself_until_it_lets_go(tmp_path: Path) -> None:
     first.release()
     assert not (tmp_path / "lock").exists()
     second.acquire()
+
+
+def test_a_driver_notices_that_its_lock_was_taken_away(tmp_path: Path) -> None:
+    lock = lock_of(tmp_path)
+    lock.acquire()
+    lock.check()
+    (tmp_path / "lock").unlink()
+    with pytest.raises(LeadershipLostError, match="it is now that of nobody"):
+        lock.check()
+    record(tmp_path, pid=1, **ANOTHER_HOST)
+    with pytest.raises(LeadershipLostError, match="it is now that of process 1 on elsewhere"):
+        lock.check()
 
 
 def test_of_two_that_begin_in_the_same_moment_one_gives_way(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from holdfast.checkpoint.coordinator import CheckpointCoordinator
 from holdfast.checkpoint.recovery import COMMITS_BEGUN_THROUGH
+from holdfast.checkpoint.services import JobServices
 from holdfast.errors import CheckpointError, CorruptFileError, StorageError
 from tests.checkpoint.samples import JOB_ID, DictJob
 
@@ -122,7 +123,9 @@ class TestTheEnd:
         three_checkpoints(tmp_path)
         job = DictJob(tmp_path, num_retained=3)
         before = job.paths()
-        unused = CheckpointCoordinator(job.policy, job.facts(), job.storage, job.store, job.clock)
+        unused = CheckpointCoordinator(
+            job.policy, job.facts(), job.storage, JobServices.local(job.storage, job.store), job.clock
+        )
         unused.shut_down(delete_checkpoints=True)
         assert job.paths() == before
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.checkpoint.ids import CheckpointIdCounter
+from holdfast.checkpoint.ids import LocalCheckpointIdCounter
 from holdfast.checkpoint.schedule import CheckpointSchedule
 
 
@@ -104,8 +104,8 @@ def test_never_too_close_and_never_forgotten(interval: int, min_pause: int, step
 
 
 def test_numbers_begin_at_one_and_pass_over_what_was_seen() -> None:
-    assert [CheckpointIdCounter().next()] == [1]
-    counter = CheckpointIdCounter({3, 17, 5})
+    assert [LocalCheckpointIdCounter().next()] == [1]
+    counter = LocalCheckpointIdCounter({3, 17, 5})
     assert [counter.next(), counter.next()] == [18, 19]
     counter.pass_over(40)
     counter.pass_over(2)

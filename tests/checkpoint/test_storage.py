@@ -186,7 +186,7 @@ class TestOpening:
         assert reader.read_range(handle("data", 7), 0, 7) == b"content"
 
     def test_what_is_no_checkpoint(self, tmp_path: Path) -> None:
-        with pytest.raises(CheckpointError, match=r"is not a completed checkpoint or savepoint: there is no .*chk-9/_metadata"):
+        with pytest.raises(CheckpointError, match=r"is not a completed checkpoint or savepoint: .*chk-9/_metadata"):
             open_snapshot(str(tmp_path / JOB_ID / "chk-9"))
 
     def test_a_damaged_one_names_the_file(self, files: FileCheckpointStorage, tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from holdfast.types.settings import (
     RecoverySettings,
     Retention,
     StorageKind,
+    ZooKeeperSettings,
 )
 
 PREFIX = "execution.checkpointing."
@@ -247,3 +248,43 @@ def test_errors_say_what_was_seen_and_what_is_allowed(values, problem):
 )
 def test_keys_of_flink_that_have_nothing_to_act_on_are_accepted(key):
     assert parse_keys({key: "true"}).checkpoint.max_concurrent == 1
+
+
+ZOOKEEPER = {
+    "high-availability.type": "zookeeper",
+    "high-availability.zookeeper.quorum": "zk:2181",
+    "holdfast.job-id": "j",
+}
+
+
+def test_high_availability_is_off_unless_asked_for():
+    assert parse_keys({}).zookeeper is None
+    assert parse_keys({"high-availability": "NONE"}).zookeeper is None
+
+
+def test_high_availability_with_flinks_keys():
+    assert parse_keys(ZOOKEEPER).zookeeper == ZooKeeperSettings("zk:2181")
+    given = {
+        "high-availability.zookeeper.path.root": "/flink",
+        "high-availability.cluster-id": "/one",
+        "high-availability.zookeeper.client.session-timeout": "10 s",
+        "high-availability.zookeeper.client.connection-timeout": "2000",
+        "high-availability.zookeeper.client.retry-wait": "1 s",
+        "high-availability.zookeeper.client.max-retry-attempts": "3",
+    }
+    assert parse_keys(ZOOKEEPER | given).zookeeper == ZooKeeperSettings(
+        "zk:2181", "/flink", "/one", 10_000, 2_000, 1_000
+    )
+
+
+def test_the_directory_of_high_availability_is_the_second_choice():
+    storage = {"high-availability.storageDir": "/ha"}
+    assert parse_keys(ZOOKEEPER | storage).checkpoint.directory == "/ha"
+    assert parse_keys(ZOOKEEPER | storage | {PREFIX + "dir": "/chk"}).checkpoint.directory == "/chk"
+    assert parse_keys(storage).checkpoint.directory is None
+
+
+@pytest.mark.parametrize("value", ["kubernetes", "zk"])
+def test_another_kind_of_high_availability_is_an_error(value):
+    with pytest.raises(ConfigurationError, match=r"high-availability\.type.*zookeeper"):
+        parse_keys({"high-availability.type": value})

@@ -173,6 +173,6 @@ def test_the_plan_as_text(env: StreamExecutionEnvironment, rows: DataStream, oth
         ("Print", "Data Sink", 3),
     ]
     assert nodes[3]["predecessors"] == [
-        {"id": 2, "ship_strategy": "FORWARD", "side": "first"},
+        {"id": 2, "ship_strategy": "FORWARD", "side": "second"},
         {"id": 3, "ship_strategy": "REBALANCE", "side": "second"},
     ]

@@ -12,7 +12,7 @@ import pytest
 
 from tests.docs.blocks import PROJECT, all_blocks, blocks_of, pages
 
-_KNOWN_LANGUAGES = {"python", "py", "yaml", "sh", "text", "toml"}
+_KNOWN_LANGUAGES = {"python", "py", "yaml", "sh", "sql", "text", "toml"}
 _LINK = re.compile(r"\]\((?!https?://)([^)#\s]+)")
 
 

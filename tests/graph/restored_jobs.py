@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from holdfast.checkpoint.restore_rules import match_operators
+from holdfast.checkpoint.savepoint import SavepointLocation
 from holdfast.checkpoint.storage import FileCheckpointStorage, open_snapshot
 from holdfast.common import Configuration
 from holdfast.datastream import StreamExecutionEnvironment
@@ -20,10 +21,20 @@ from holdfast.runtime.live_task import forget_live_tasks
 from holdfast.runtime.plan import TaskOptions
 from holdfast.spark.checkpoints import restore_rules
 from holdfast.state.backends import load_backend
-from holdfast.state.handles import CheckpointMetadata, CheckpointRequest, OperatorRecord, SnapshotType
+from holdfast.state.handles import (
+    CheckpointMetadata,
+    CheckpointRequest,
+    OperatorRecord,
+    SavepointFormat,
+    SnapshotType,
+)
 from holdfast.state.keys import KEY_HASH
+from holdfast.state.snapshot_io import SnapshotWriter
 from tests.runtime.local_job import LocalJob, rows_of
 
+CHECKPOINT = "checkpoint"
+#: What a job may be restored from.
+FORMS = (CHECKPOINT, *(one.value for one in SavepointFormat))
 #: Adds the program to an environment.
 Build = Callable[[StreamExecutionEnvironment], None]
 
@@ -77,7 +88,24 @@ class StoredJob:
     def checkpoint(self, number: int) -> tuple[str, CheckpointMetadata]:
         """One epoch with a checkpoint of everything: its folder and its metadata."""
         request = CheckpointRequest(number, SnapshotType.CHECKPOINT, 0, self.job.attempt, self.job.epoch + 1)
-        writer = self._storage.writer(number, self.job.attempt)
+        metadata = self._taken(request, self._storage.writer(number, self.job.attempt))
+        return self._storage.write_metadata(metadata), metadata
+
+    def savepoint(self, number: int, written_as: SavepointFormat) -> tuple[str, CheckpointMetadata]:
+        """One epoch with a savepoint, which is moved before anybody reads it."""
+        request = CheckpointRequest(
+            number, SnapshotType.SAVEPOINT, 0, self.job.attempt, self.job.epoch + 1, savepoint_format=written_as
+        )
+        location = SavepointLocation.create(str(self._root / "savepoints"), "job")
+        metadata = self._taken(request, location.writer(request))
+        moved = Path(location.write_metadata(metadata)).rename(self._root / f"moved-{number}")
+        return str(moved), metadata
+
+    def stored(self, number: int, form: str) -> tuple[str, CheckpointMetadata]:
+        """One epoch with a snapshot of one of FORMS."""
+        return self.checkpoint(number) if form == CHECKPOINT else self.savepoint(number, SavepointFormat(form))
+
+    def _taken(self, request: CheckpointRequest, writer: SnapshotWriter) -> CheckpointMetadata:
         acknowledged = self.acknowledged = self.job.run_epoch(checkpoint=request, writer=writer, reader=self._reader)
         snapshots = sorted((s for a in acknowledged for s in a.snapshots), key=lambda s: s.subtask)
         records = tuple(
@@ -91,10 +119,8 @@ class StoredJob:
             )
             for o in self.job.plan.operators()
         )
-        metadata = CheckpointMetadata(
-            number, "CHECKPOINT", "job", "job", self.job.attempt, self.job.epoch, 0, 0, KEY_HASH, records
-        )
-        return self._storage.write_metadata(metadata), metadata
+        kind, place = request.checkpoint_type, (self.job.attempt, self.job.epoch)
+        return CheckpointMetadata(request.checkpoint_id, kind, "job", "job", *place, 0, 0, KEY_HASH, records)
 
     def close(self) -> None:
         forget_live_tasks("job")

@@ -29,7 +29,7 @@ from holdfast.state.handles import OperatorRecord
 from holdfast.state.outcomes import Fate
 from holdfast.state.snapshot_io import SnapshotReader
 from tests.graph.evolving_program import BUFFER, COUNTER, EXTRA, ROWS, Version, default_keyed, default_lists
-from tests.graph.restored_jobs import StoredJob, environment
+from tests.graph.restored_jobs import CHECKPOINT, FORMS, StoredJob, environment
 from tests.runtime.local_job import rows_of
 
 FIRST = Version()
@@ -37,17 +37,17 @@ CHANGE_MAXIMUM = {"holdfast.recovery.change-max-parallelism": "true"}
 ALLOW_LOSS = {"execution.state-recovery.ignore-unclaimed-state": "true"}
 
 
-@pytest.fixture(scope="module")
-def stored() -> Iterator[str]:
-    """The checkpoint of the first version: two subtasks, maximum parallelism 128."""
+@pytest.fixture(scope="module", params=FORMS)
+def stored(request: pytest.FixtureRequest) -> Iterator[str]:
+    """The checkpoint, or savepoint, of the first version: two subtasks, maximum parallelism 128."""
     with tempfile.TemporaryDirectory() as directory:
-        yield take_checkpoint(FIRST, Path(directory))
+        yield take_snapshot(FIRST, Path(directory), request.param)
 
 
-def take_checkpoint(version: Version, root: Path) -> str:
+def take_snapshot(version: Version, root: Path, form: str = CHECKPOINT) -> str:
     job = StoredJob(environment(version), root)
     assert len(job.rows()) == len(ROWS)
-    path, _ = job.checkpoint(1)
+    path, _ = job.stored(1, form)
     job.close()
     return path
 
@@ -260,7 +260,7 @@ def test_a_time_to_live_that_comes_or_goes(stored: str, tmp_path: Path) -> None:
     expiring = replace(FIRST, keyed=with_total(Types.INT(), ttl=True))
     comes = check_agreement(expiring, stored).operator(COUNTER).state("total")
     assert comes.detail == "gets a time to live: all of it counts as accessed at the restore"
-    path = take_checkpoint(expiring, tmp_path)
+    path = take_snapshot(expiring, tmp_path)
     goes = check_agreement(FIRST, path).operator(COUNTER).state("total")
     assert goes.fate is Fate.MIGRATED
     assert goes.detail == "loses its time to live: what had expired and was not yet removed stays"
@@ -290,7 +290,7 @@ def test_a_uid_hash_takes_over_the_state_of_another_operator(stored: str) -> Non
 
 def test_state_is_found_by_position_with_a_warning(tmp_path: Path) -> None:
     version = replace(FIRST, counter_uid=None)
-    path = take_checkpoint(version, tmp_path)
+    path = take_snapshot(version, tmp_path)
     plan = check_agreement(version, path)
     assert fates(plan) == KEPT
     (warning,) = [warning for operator in plan.operators for warning in operator.warnings]
@@ -316,7 +316,7 @@ def test_another_maximum_parallelism_on_request(stored: str, backend: str, maxim
 
 
 def test_more_subtasks_than_the_old_maximum_on_request(tmp_path: Path) -> None:
-    path = take_checkpoint(replace(FIRST, counter_max_parallelism=3), tmp_path)
+    path = take_snapshot(replace(FIRST, counter_max_parallelism=3), tmp_path)
     wider = replace(FIRST, counter_parallelism=5)
     assert "reduce its parallelism to at most 3" in check_agreement(wider, path).refusals()[0]
     plan = check_agreement(wider, path, **CHANGE_MAXIMUM)

@@ -5,12 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import holdfast
 from holdfast.common import Types, WatermarkStrategy
 from holdfast.datastream import KeyedBroadcastProcessFunction, StreamExecutionEnvironment
 from holdfast.datastream.state import MapStateDescriptor
 from holdfast.state.outcomes import Fate
-from tests.graph.restored_jobs import StoredJob, environment
+from tests.graph.restored_jobs import FORMS, StoredJob, environment
 from tests.integration.programs import PAIR, Scripted
 from tests.runtime.local_job import ListSink
 
@@ -38,10 +40,11 @@ def ruled(values: Any) -> Any:
     return build
 
 
-def test_the_state_of_broadcast_streams(tmp_path: Path) -> None:
+@pytest.mark.parametrize("form", FORMS)
+def test_the_state_of_broadcast_streams(tmp_path: Path, form: str) -> None:
     job = StoredJob(environment(ruled(Types.INT())), tmp_path)
     job.run()
-    path, _ = job.checkpoint(1)
+    path, _ = job.stored(1, form)
     job.close()
     for values, fate in [(Types.INT(), Fate.KEPT), (Types.LONG(), Fate.MIGRATED), (Types.STRING(), Fate.REFUSED)]:
         outcome = holdfast.plan_restore(environment(ruled(values), 3), path).operator("ruled").state("rules")

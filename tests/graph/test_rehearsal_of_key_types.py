@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from holdfast import plan_restore
 from holdfast.common import TypeInformation, Types, WatermarkStrategy
 from holdfast.datastream import StreamExecutionEnvironment
-from tests.graph.restored_jobs import Build, StoredJob, environment
+from tests.graph.restored_jobs import FORMS, Build, StoredJob, environment
 from tests.integration.programs import PAIR, Scripted
 from tests.runtime.local_job import ListSink
 
@@ -21,10 +23,11 @@ def without_state(key_type: TypeInformation) -> Build:
     return build
 
 
-def test_the_key_type_of_an_operator_without_state_may_change(tmp_path: Path) -> None:
+@pytest.mark.parametrize("form", FORMS)
+def test_the_key_type_of_an_operator_without_state_may_change(tmp_path: Path, form: str) -> None:
     job = StoredJob(environment(without_state(Types.LONG())), tmp_path)
     job.run()
-    path, _ = job.checkpoint(1)
+    path, _ = job.stored(1, form)
     job.close()
     assert plan_restore(environment(without_state(Types.INT())), path).possible
     again = StoredJob(environment(without_state(Types.INT())), tmp_path, path)

@@ -12,7 +12,7 @@ from holdfast.common import Types, WatermarkStrategy
 from holdfast.datastream import StreamExecutionEnvironment, StreamOperator
 from holdfast.errors import RestoreError
 from holdfast.state.outcomes import Fate
-from tests.graph.restored_jobs import Build, StoredJob, environment
+from tests.graph.restored_jobs import FORMS, Build, StoredJob, environment
 from tests.integration.programs import PAIR, Scripted
 from tests.runtime.local_job import ListSink
 
@@ -56,11 +56,11 @@ def program(asks: bool = True, parallelism: int = 2, maximum: int | None = None)
     return build
 
 
-@pytest.fixture
-def stored(tmp_path: Path) -> str:
+@pytest.fixture(params=FORMS)
+def stored(tmp_path: Path, request: pytest.FixtureRequest) -> str:
     job = StoredJob(environment(program()), tmp_path)
     job.run()
-    path, _ = job.checkpoint(1)
+    path, _ = job.stored(1, request.param)
     job.close()
     return path
 

@@ -13,17 +13,17 @@ from holdfast.datastream import Checkpointed, MapFunction, RuntimeContext, Strea
 from holdfast.errors import RestoreError
 from holdfast.state.outcomes import Fate
 from tests.graph.evolving_program import BUFFER, COUNTER, Version
-from tests.graph.restored_jobs import StoredJob, environment
+from tests.graph.restored_jobs import FORMS, StoredJob, environment
 from tests.runtime.local_job import ListSink
 
 FIRST = Version()
 
 
-@pytest.fixture
-def stored(tmp_path: Path) -> str:
+@pytest.fixture(params=FORMS)
+def stored(tmp_path: Path, request: pytest.FixtureRequest) -> str:
     job = StoredJob(environment(FIRST), tmp_path)
     job.run()
-    path, _ = job.checkpoint(1)
+    path, _ = job.stored(1, request.param)
     job.close()
     return path
 

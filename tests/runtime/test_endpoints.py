@@ -181,11 +181,9 @@ def test_a_wrapping_reader_passes_all_calls_on(tmp_path: Path) -> None:
     assert calls(log) == ["complete 1", "aborted 2", "close"]
 
 
-def test_a_reader_that_cannot_be_pickled_is_named_when_it_is_missing(tmp_path: Path) -> None:
+def test_a_reader_that_cannot_be_pickled_is_refused_before_it_is_missing(tmp_path: Path) -> None:
     job = LocalJob(plan_of(program_of(ToldSource(tmp_path / "log", connection=True)), tmp_path, parallelism=1))
-    job.run_epoch()
-    live_task.forget_live_tasks("job")
-    with pytest.raises(NotPicklableError, match=r"Source \(1/1\): the reader .*__getstate__"):
+    with pytest.raises(NotPicklableError, match=r"subtask 1/1: the field '_reader'.*__getstate__"):
         job.run_epoch()
 
 

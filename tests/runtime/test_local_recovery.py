@@ -15,9 +15,10 @@ from holdfast.runtime import live_task, operator_store
 from holdfast.runtime.epoch import RestoredJob
 from holdfast.runtime.local_files import attempt_directory
 from holdfast.runtime.plan import JobPlan
-from holdfast.state.lmdb.backend import LmdbBackend
+from holdfast.state.store import Stamp, StateBackend
 from tests.runtime.local_job import LocalJob, plan_of, rows_of
 from tests.runtime.test_task import counting, expected_counts
+from tests.state.stores import BACKENDS
 
 ROWS = random.Random(4).choices("abcdefghijkl", k=60)
 
@@ -36,7 +37,12 @@ def loads(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     return made
 
 
-def plan(directory: Path, backend: str = "lmdb", parallelism: int = 2) -> JobPlan:
+@pytest.fixture(params=BACKENDS)
+def backend(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def plan(directory: Path, backend: str, parallelism: int = 2) -> JobPlan:
     return plan_of(counting(ROWS), directory, backend, parallelism)
 
 
@@ -66,8 +72,8 @@ def next_attempt(plan: JobPlan, restored: RestoredJob, attempt: int = 2) -> Loca
     return LocalJob(plan, attempt=attempt, epoch=restored.epoch, restored=restored, rows_per_subtask=4)
 
 
-def test_nothing_is_loaded_where_the_state_is_at_hand(tmp_path: Path, loads: list[Any]) -> None:
-    job = plan(tmp_path)
+def test_nothing_is_loaded_where_the_state_is_at_hand(tmp_path: Path, backend: str, loads: list[Any]) -> None:
+    job = plan(tmp_path, backend)
     restored, covered = until_five_epochs_later(job)
     loads.clear()
     second = next_attempt(job, restored)
@@ -76,8 +82,10 @@ def test_nothing_is_loaded_where_the_state_is_at_hand(tmp_path: Path, loads: lis
     assert not attempt_directory(job, 1).exists(), "what is left of the first attempt goes with the second epoch"
 
 
-def test_an_execution_that_was_not_accepted_is_stepped_back_over(tmp_path: Path, loads: list[Any]) -> None:
-    job = plan(tmp_path)
+def test_an_execution_that_was_not_accepted_is_stepped_back_over(
+    tmp_path: Path, backend: str, loads: list[Any]
+) -> None:
+    job = plan(tmp_path, backend)
     restored, covered = until_five_epochs_later(job)
     loads.clear()
     next_attempt(job, restored).run_epoch()
@@ -87,8 +95,8 @@ def test_an_execution_that_was_not_accepted_is_stepped_back_over(tmp_path: Path,
     assert not loads
 
 
-def test_state_of_the_attempt_before_the_last_is_found(tmp_path: Path, loads: list[Any]) -> None:
-    job = plan(tmp_path)
+def test_state_of_the_attempt_before_the_last_is_found(tmp_path: Path, backend: str, loads: list[Any]) -> None:
+    job = plan(tmp_path, backend)
     restored, covered = until_five_epochs_later(job)
     loads.clear()
     attempt_directory(job, 2).mkdir()  # it failed before it came to anything
@@ -97,46 +105,54 @@ def test_state_of_the_attempt_before_the_last_is_found(tmp_path: Path, loads: li
 
 
 def test_a_copy_that_was_not_finished_is_made_again(
-    tmp_path: Path, loads: list[Any], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, backend: str, loads: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    job = plan(tmp_path)
+    job = plan(tmp_path, backend)
     restored, covered = until_five_epochs_later(job)
     loads.clear()
-    copy = LmdbBackend.copy
+    kind = type(job.backend)
+    copy = kind.copy
 
-    def killed_in_the_middle(self: LmdbBackend, source: Path, target: Path) -> bool:
-        copy(self, source, target)
-        (target / "data.mdb").write_bytes(b"half")
+    def killed_in_the_middle(self: StateBackend, source: Path, target: Path, stamp: Stamp) -> bool:
+        copy(self, source, target, stamp)
+        damage(target)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(LmdbBackend, "copy", killed_in_the_middle)
+    monkeypatch.setattr(kind, "copy", killed_in_the_middle)
     with pytest.raises(KeyboardInterrupt):
         next_attempt(job, restored).run_epoch()
-    monkeypatch.setattr(LmdbBackend, "copy", copy)
+    monkeypatch.setattr(kind, "copy", copy)
     assert sorted(rest_of(next_attempt(job, restored))) == sorted(expected_counts(ROWS)[covered:])
     assert not loads
 
 
+def damage(directory: Path) -> None:
+    """All large files of stores below a directory lose their content."""
+    for file in directory.rglob("*"):
+        if file.name == "data.mdb" or file.suffix == ".sst" or file.name.startswith(("base-", "log-")):
+            file.unlink()  # it may be a link, and the others stay as they are
+            file.write_bytes(b"half")
+
+
 @pytest.mark.parametrize(
-    "case", ["gone", "another execution", "damaged", "switched off", "other parallelism", "no copies", "heap"]
+    "case", ["gone", "another execution", "damaged", "switched off", "other parallelism", "no copies"]
 )
 def test_everything_else_comes_from_the_checkpoint(
-    case: str, tmp_path: Path, loads: list[Any], monkeypatch: pytest.MonkeyPatch
+    case: str, tmp_path: Path, backend: str, loads: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    job = plan(tmp_path, "heap" if case == "heap" else "lmdb")
+    job = plan(tmp_path, backend)
     restored, covered = until_five_epochs_later(job)
     first = attempt_directory(job, 1)
     if case == "gone":
         shutil.rmtree(first)
     elif case == "damaged":
-        for file in first.rglob("data.mdb"):
-            file.write_bytes(b"\0" * 10_000)
+        damage(first)
     elif case == "switched off":
         job = dataclasses.replace(job, options=dataclasses.replace(job.options, local_recovery=False))
     elif case == "other parallelism":
-        job = plan(tmp_path, parallelism=3)
+        job = plan(tmp_path, backend, parallelism=3)
     elif case == "no copies":
-        monkeypatch.setattr(LmdbBackend, "copy", lambda *_: False)
+        monkeypatch.setattr(type(job.backend), "copy", lambda *_: False)
     elif case == "another execution":
         restored = taken_by_another_execution(restored)
     loads.clear()

@@ -4,29 +4,45 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import msgspec
 import pytest
 
 from holdfast.checkpoint.job_directory import JobDirectory
+from holdfast.checkpoint.savepoint import SavepointLocation
 from holdfast.errors import StorageError
 from holdfast.runtime import upload as upload_module
 from holdfast.runtime.prepared import PreparedSubtask
 from holdfast.runtime.upload import Upload, UploadResult, beat_of
-from holdfast.state.handles import CheckpointRequest, DistributionMode, FileHandle, ListStateSnapshot, SnapshotType
+from holdfast.state.handles import (
+    CheckpointRequest,
+    DistributionMode,
+    FileHandle,
+    ListStateSnapshot,
+    SavepointFormat,
+    SnapshotType,
+)
 from holdfast.state.keygroups import KeyGroupRange
+from holdfast.state.operator_state_file import encode_operator_state
+from holdfast.state.savepoint_files import SavepointWriter
+from holdfast.state.serializers import serializer_for
 from holdfast.state.snapshot_files import FileNotes, FileSnapshotWriter, MemorySnapshotWriter
+from holdfast.types.typeinfo import Types
 
 REQUEST = CheckpointRequest(7, SnapshotType.CHECKPOINT, 0, 1, 3)
 
 
-def prepared(subtask: int = 0, data: bytes = b"state") -> PreparedSubtask:
-    lists = (ListStateSnapshot("list", DistributionMode.SPLIT_DISTRIBUTE, {}, (data,)),)
+LISTS = (ListStateSnapshot("list", DistributionMode.SPLIT_DISTRIBUTE, {}, (b"state",)),)
+RAW = b"raw"
+SIZE = len(encode_operator_state(LISTS)) + len(RAW)
+
+
+def prepared(subtask: int = 0) -> PreparedSubtask:
     return PreparedSubtask(
-        REQUEST, "op", "Op", subtask, f"op-{subtask}-n", KeyGroupRange(0, 3), None, lists, None, b"raw", 5, False, 1
+        REQUEST, "op", "Op", subtask, f"op-{subtask}-n", KeyGroupRange(0, 3), None, LISTS, None, RAW, 5, False, 1
     )
 
 
@@ -70,7 +86,7 @@ def test_a_quick_upload_answers_at_once(writer: GatedWriter, tmp_path: Path) -> 
     writer.gate.set()
     result = begun(writer, prepared(0), prepared(1)).wait(30)
     assert result is not None and result.failure is None
-    assert [(one.subtask, one.watermark, one.bytes_written) for one in result.snapshots] == [(0, 5, 8), (1, 5, 8)]
+    assert [(one.subtask, one.watermark, one.bytes_written) for one in result.snapshots] == [(0, 5, SIZE), (1, 5, SIZE)]
     assert not list(tmp_path.rglob("*note*")), "nothing came late"
 
 
@@ -85,7 +101,7 @@ def test_a_slow_one_goes_on_alone_and_leaves_its_result(writer: GatedWriter) -> 
     writer.gate.set()
     eventually(lambda: notes.find(upload.name))
     result = msgspec.msgpack.decode(notes.find(upload.name) or b"", type=UploadResult)
-    assert [one.bytes_written for one in result.snapshots] == [8]
+    assert [one.bytes_written for one in result.snapshots] == [SIZE]
 
 
 def give_up(writer: GatedWriter) -> None:
@@ -163,7 +179,7 @@ def test_why_it_failed_is_the_result(writer: GatedWriter, monkeypatch: pytest.Mo
 
 
 def test_an_error_that_nobody_expects_does_not_leave_the_task_waiting(writer: GatedWriter) -> None:
-    broken = prepared(data="text")  # type: ignore[arg-type]
+    broken = replace(prepared(), raw_operator="text")  # type: ignore[arg-type]
     writer.gate.set()
     result = begun(writer, broken).wait(30)
     assert result is not None and result.failure is not None and "TypeError" in result.failure
@@ -191,3 +207,70 @@ def test_a_storage_that_fails_for_a_moment_gets_the_result_in_the_end(
     writer.gate.set()
     eventually(lambda: writer.notes().find(upload.name))
     assert not failures
+
+
+# -- savepoints
+
+
+class GatedSavepoint(SavepointWriter):
+    """Waits before each file until it may go on."""
+
+    gate = threading.Event()
+
+    def write(self, name: str, data: bytes, shared: bool = False) -> FileHandle:
+        assert self.gate.wait(30)
+        return super().write(name, data, shared)
+
+
+@pytest.fixture
+def savepoint(tmp_path: Path) -> Iterator[tuple[SavepointLocation, GatedSavepoint]]:
+    location = SavepointLocation.create(str(tmp_path / "savepoints"), "job")
+    GatedSavepoint.gate.clear()
+    yield location, GatedSavepoint(location.path, 7, 1)
+    GatedSavepoint.gate.set()
+
+
+def canonical() -> PreparedSubtask:
+    request = msgspec.structs.replace(
+        REQUEST, checkpoint_type=SnapshotType.SAVEPOINT, savepoint_format=SavepointFormat.CANONICAL
+    )
+    numbers = serializer_for(Types.LONG())
+    lists = tuple(
+        ListStateSnapshot(name, DistributionMode.UNION, {"value": numbers.snapshot()}, (numbers.encode(5),))
+        for name in ("first", "second")
+    )
+    return replace(prepared(), request=request, operator_state=lists, raw_operator=None, nonce="n", uid="my op")
+
+
+def test_a_savepoint_that_comes_late(savepoint: tuple[SavepointLocation, GatedSavepoint]) -> None:
+    location, writer = savepoint
+    upload = Upload("0-0-n", (canonical(),), writer)
+    upload.start()
+    assert upload.wait(0.01) is None
+    notes = writer.notes()
+    eventually(lambda: notes.find(beat_of(upload.name)))
+    writer.gate.set()
+    eventually(lambda: notes.find(upload.name))
+    result = msgspec.msgpack.decode(notes.find(upload.name) or b"", type=UploadResult)
+    (snapshot,) = result.snapshots
+    paths = [table.handle.path for table in snapshot.operator_tables if table.handle is not None]
+    assert paths == [f"my%20op/list/{name}/part-0-n-{n}.parquet" for n, name in enumerate(("first", "second"))]
+    assert snapshot.bytes_written == sum((Path(location.path) / path).stat().st_size for path in paths)
+
+
+@pytest.mark.parametrize("how", ["given up", "discarded"])
+def test_a_savepoint_that_nobody_wants_any_more(savepoint: tuple[SavepointLocation, GatedSavepoint], how: str) -> None:
+    location, writer = savepoint
+    upload = Upload("0-0-n", (canonical(),), writer)
+    upload.start()
+    assert upload.wait(0.01) is None
+    eventually(lambda: writer.notes().find(beat_of(upload.name)))
+    if how == "given up":
+        writer.notes().give_up()
+    else:
+        location.discard()
+    eventually(lambda: upload._cancelled)
+    writer.gate.set()
+    upload._thread.join(30)
+    eventually(lambda: not list(Path(location.path).rglob("*.parquet")))
+    assert writer.notes().find(upload.name) is None

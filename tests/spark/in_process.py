@@ -46,11 +46,16 @@ class InProcessSpark:
     #: Every look at the clock costs a second: a checkpoint with a shorter interval is due in every epoch.
     step: int = 1_000
     now: int = 1_000_000
+    applicationId: str = "local-in-process"
     #: (attempt, epoch) of all epochs that ran to their end.
     epochs: list[tuple[int, int]] = field(default_factory=list)
 
     #: Of the job that started last.
     control: JobControl = field(default_factory=JobControl)
+
+    @property
+    def sparkContext(self) -> InProcessSpark:
+        return self
 
     def new_control(self) -> JobControl:
         self.control = JobControl()

@@ -37,7 +37,7 @@ def selected(version: Version, directory: Path, **settings: Any) -> RestorePoint
         assert point is not None and not point.foreign
         return point
     finally:
-        checkpoints.release()
+        checkpoints.leadership.release()
 
 
 def test_what_is_stored_under_its_own_id_can_be_built_on(directory: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from holdfast.errors import TransactionError
+from holdfast.errors import LeadershipLostError, TransactionError
 from holdfast.runtime.batch import Batch
 from holdfast.runtime.epoch import SinkHandle
 from holdfast.runtime.sink import PublishOn, TransactionName, TwoPhaseCommitSink
@@ -155,7 +155,7 @@ def test_the_end_of_an_epoch(publish_on: PublishOn, everything: bool, published:
 def test_recovery_commits_what_the_checkpoint_holds_and_aborts_the_rest() -> None:
     sink = MemorySink()
     kept, lost = pre_commit(sink, 1, [1]), pre_commit(sink, 2, [2])
-    manager(sink).recover([record("sink", kept.handle)], [])
+    manager(sink).recover([record("sink", kept.handle)], [], 9)
     assert sink.published == [1]
     assert sink.open == {}
     assert lost.handle not in sink.recovered
@@ -166,7 +166,7 @@ def test_recovery_is_idempotent() -> None:
     handle = pre_commit(sink, 1, [1]).handle
     sink.commit([handle])
     for _ in range(2):
-        manager(sink).recover([record("sink", handle)], [])
+        manager(sink).recover([record("sink", handle)], [], 9)
     assert sink.published == [1]
 
 
@@ -175,7 +175,7 @@ def test_recovery_without_a_checkpoint_aborts_everything_of_the_job_and_forgets_
     transactions = manager(sink)
     transactions.add(1, [pre_commit(sink, 1, [1])])
     pre_commit(sink, 1, ["other"], job_id="another job")
-    transactions.recover([], [])
+    transactions.recover([], [], 9)
     assert not transactions.has_waiting()
     assert [name.job_id for name in sink.open] == ["another job"]
     assert sink.published == []
@@ -184,7 +184,7 @@ def test_recovery_without_a_checkpoint_aborts_everything_of_the_job_and_forgets_
 def test_transactions_of_a_dead_job_whose_snapshot_is_restored_are_aborted_too() -> None:
     sink = MemorySink()
     kept, lost = pre_commit(sink, 1, [1], job_id="dead"), pre_commit(sink, 2, [2], job_id="dead")
-    manager(sink).recover([record("sink", kept.handle)], ["dead"])
+    manager(sink).recover([record("sink", kept.handle)], ["dead"], 9)
     assert sink.published == [1]
     assert sink.open == {}
     assert lost.handle not in sink.recovered
@@ -196,7 +196,7 @@ def test_two_sinks_on_one_place_leave_each_other_alone() -> None:
     for name in ("a", "b"):
         pre_commit(shared, 2, ["lost"], operator_id=name)
     transactions = SinkTransactions(JOB, {"a": shared, "b": shared})
-    transactions.recover([record(name, handle) for name, handle in kept.items()], [])
+    transactions.recover([record(name, handle) for name, handle in kept.items()], [], 9)
     assert shared.published == ["a", "b"]
     assert shared.open == {}
 
@@ -204,8 +204,31 @@ def test_two_sinks_on_one_place_leave_each_other_alone() -> None:
 def test_transactions_of_an_operator_that_the_program_no_longer_has_are_aborted() -> None:
     sink = MemorySink()
     pre_commit(sink, 1, ["old"], operator_id="gone")
-    manager(sink).recover([], [])
+    manager(sink).recover([], [], 9)
     assert sink.open == {}
+
+
+def test_a_driver_that_does_not_lead_any_more_neither_commits_nor_aborts() -> None:
+    sink = MemorySink()
+    lost = LeadershipLostError("another driver was elected")
+
+    def confirm() -> None:
+        raise lost
+
+    transactions = SinkTransactions(JOB, {"sink": sink}, confirm)
+    waiting = pre_commit(sink, 1, ["a"])
+    transactions.add(1, [waiting])
+    for act in (
+        lambda: transactions.publish_checkpoint(1),
+        lambda: transactions.publish_epoch(everything=True),
+        transactions.abort_strays,
+        lambda: transactions.recover([record("sink", waiting.handle)], [], 9),
+        lambda: transactions.recover([], [], 9),
+    ):
+        with pytest.raises(LeadershipLostError):
+            act()
+    assert sink.published == []
+    assert sink.open.keys() == {sink.name_of(waiting.handle)}
 
 
 # -- failures ----------------------------------------------------------------------------------------------------------
@@ -231,19 +254,21 @@ def test_a_lost_transaction_is_an_error_of_its_own() -> None:
     handle = pre_commit(sink, 1, [1]).handle
     sink.open.clear()
     with pytest.raises(TransactionError, match="is lost"):
-        manager(sink).recover([record("sink", handle)], [])
+        manager(sink).recover([record("sink", handle)], [], 9)
 
 
 def test_at_the_end_of_a_job_what_a_repeated_execution_left_is_dropped() -> None:
     sink = MemorySink()
     transactions = manager(sink)
+    transactions.recover([], [], attempt=1)
     committed, waiting = pre_commit(sink, 1, ["a"]), pre_commit(sink, 2, ["b"])
     transactions.add(1, [committed])
     transactions.add(2, [waiting])
     transactions.publish_checkpoint(1)
     stray = sink.begin(TransactionName(JOB, "sink", 0, 1, 1, "another execution"))
     foreign = sink.begin(TransactionName("another job", "sink", 0, 1, 1, "n1"))
+    newer = sink.begin(TransactionName(JOB, "sink", 0, 2, 1, "of the driver that took over"))
     transactions.abort_strays()
     assert stray not in sink.open
-    assert sink.open.keys() == {sink.name_of(waiting.handle), foreign}
+    assert sink.open.keys() == {sink.name_of(waiting.handle), foreign, newer}
     assert sink.published == ["a"]

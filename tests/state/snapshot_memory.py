@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from holdfast.errors import CorruptFileError
-from holdfast.state.handles import FileHandle, KeyedSnapshot, SnapshotKind
+from holdfast.state.handles import FileHandle, KeyedSnapshot
 from holdfast.state.snapshot_io import SnapshotReader, SnapshotWriter
 from holdfast.storage.checksum import checksum
 
@@ -38,13 +38,8 @@ class MemoryFiles(SnapshotWriter, SnapshotReader):
         return data
 
 
-def stands_alone(snapshot: KeyedSnapshot) -> bool:
-    """Whether a snapshot needs no files before its own."""
-    return bool(snapshot.files) and snapshot.files[0].kind is SnapshotKind.FULL
-
-
 def chain(base: KeyedSnapshot, newer: KeyedSnapshot) -> KeyedSnapshot:
     """``newer`` with the files it is based on before its own, as the coordinator joins them."""
-    if stands_alone(newer):
+    if newer.stands_alone:
         return newer
-    return msgspec.structs.replace(newer, files=base.files + newer.files)
+    return msgspec.structs.replace(newer, native=base.native, files=base.files + newer.files)

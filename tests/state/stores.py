@@ -9,13 +9,18 @@ from holdfast.state.heap import image as heap_images
 from holdfast.state.heap.backend import HeapBackend
 from holdfast.state.lmdb.backend import LmdbBackend
 from holdfast.state.rocksdb.backend import RocksDbBackend
+from holdfast.state.rocksdb.options import RocksDbOptions
 from holdfast.state.store import LocalStore, Stamp, StateBackend
 
 BACKENDS = ("heap", "lmdb", "rocksdb")
+#: Those whose snapshots are files of entries.
+ENTRY_BACKENDS = ("heap", "lmdb", "rocksdb-keys")
 LOWEST, HIGHEST = b"", b"\xff" * 600
 
 
 def make_backend(name: str) -> StateBackend:
+    if name == "rocksdb-keys":
+        return RocksDbBackend(RocksDbOptions(snapshots="CHANGED_KEYS"))
     return {"heap": HeapBackend, "lmdb": LmdbBackend, "rocksdb": RocksDbBackend}[name]()
 
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.errors import CorruptFileError, RestoreError, StateMigrationError
-from holdfast.state import keyed_file, snapshots
+from holdfast.state import entry_strategies, keyed_file
 from holdfast.state.descriptors import (
     ListStateDescriptor,
     MapStateDescriptor,
@@ -27,8 +27,8 @@ from holdfast.state.store import Stamp
 from holdfast.state.timers import TimeDomain
 from holdfast.types.typeinfo import Types
 from tests.state.backend_under_test import MAX_PARALLELISM, Subtask, scope_of
-from tests.state.snapshot_memory import MemoryFiles, chain, stands_alone
-from tests.state.stores import BACKENDS, make_backend
+from tests.state.snapshot_memory import MemoryFiles, chain
+from tests.state.stores import BACKENDS, ENTRY_BACKENDS, make_backend
 
 ALL = KeyGroupRange(0, MAX_PARALLELISM - 1)
 VALUE = ValueStateDescriptor("value", Types.TUPLE([Types.LONG(), Types.LONG()]))
@@ -41,7 +41,7 @@ def files() -> MemoryFiles:
     return MemoryFiles()
 
 
-@pytest.fixture(params=BACKENDS)
+@pytest.fixture(params=ENTRY_BACKENDS)
 def task(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Subtask]:
     subtask = Subtask(request.param, tmp_path / "source")
     yield subtask
@@ -95,7 +95,7 @@ def fired(task: Subtask) -> list[tuple[int, int]]:
 def test_a_full_snapshot_gives_everything_back(task: Subtask, files: MemoryFiles, tmp_path: Path, target: str) -> None:
     fill(task, range(100))
     full = snapshot(task, files)
-    assert stands_alone(full) and full.backend == task.name
+    assert full.stands_alone and full.backend == task.name
     assert files.shared == set(files.files)
     task.next_epoch()
     again = restored(target, tmp_path / "target", [full], files)
@@ -107,7 +107,7 @@ def test_a_full_snapshot_gives_everything_back(task: Subtask, files: MemoryFiles
 
 def test_an_empty_subtask_has_a_full_snapshot_too(task: Subtask, files: MemoryFiles, tmp_path: Path) -> None:
     full = snapshot(task, files)
-    assert stands_alone(full)
+    assert full.stands_alone
     again = restored(task.name, tmp_path / "target", [full], files)
     assert again.backend.states_meta() == ()
     again.close()
@@ -141,7 +141,7 @@ def test_a_delta_has_what_changed(task: Subtask, files: MemoryFiles, tmp_path: P
     assert [file.kind for file in delta.files] == [SnapshotKind.DELTA]
     # Key 5: value, map entry, chunk. Key 6: value, two map entries, chunk, two timers.
     assert delta.files[0].entries == 9
-    assert not stands_alone(delta)
+    assert not delta.stands_alone
     again = restored(task.name, tmp_path / "target", [chain(full, delta)], files)
     assert content(again, range(100)) == content(task, range(100))
     assert sorted(fired(again)) == sorted({(key, key) for key in range(100)} - {(6, 6)} | {(1000, 6)})
@@ -152,7 +152,7 @@ def test_a_delta_falls_back_to_a_full_image(task: Subtask, files: MemoryFiles, t
     fill(task, range(10))
     task.next_epoch()
     again = restored(task.name, tmp_path / "target", [snapshot(task, files)], files, stamp=Stamp(7, "r"))
-    assert stands_alone(snapshot(again, files, base_epoch=6, number=2)), "marks begin with the restore"
+    assert snapshot(again, files, base_epoch=6, number=2).stands_alone, "marks begin with the restore"
     unchanged = snapshot(again, files, base_epoch=7, number=3)
     assert unchanged.files == () and chain(snapshot(task, files), unchanged).files
     again.close()
@@ -201,9 +201,9 @@ def test_large_images_have_several_files(
     task: Subtask, files: MemoryFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(keyed_file, "BLOCK_BYTES", 1000)
-    monkeypatch.setattr(snapshots, "_SPOOL_MEMORY", 4000)
+    monkeypatch.setattr(entry_strategies, "_SPOOL_MEMORY", 4000)
     encode = keyed_file.encode_parts
-    monkeypatch.setattr(snapshots, "encode_parts", lambda *arguments: encode(*arguments, part_bytes=2000))
+    monkeypatch.setattr(entry_strategies, "encode_parts", lambda *arguments: encode(*arguments, part_bytes=2000))
     fill(task, range(500))
     beats: list[int] = []
     request = CheckpointRequest(1, SnapshotType.CHECKPOINT, 0, 1, 1)
@@ -251,8 +251,8 @@ def test_full_is_asked_for_by_operator_and_subtask(task: Subtask, files: MemoryF
     fill(task, range(10))
     task.next_epoch()
     request = CheckpointRequest(1, SnapshotType.CHECKPOINT, 0, 1, 2, task.stamp.epoch, frozenset({("counter", 3)}))
-    assert sync_prepare(task.backend, request, "counter", 3).kind is SnapshotKind.FULL
-    assert sync_prepare(task.backend, request, "counter", 2).kind is SnapshotKind.DELTA
+    assert sync_prepare(task.backend, request, "counter", 3).strategy == "full"
+    assert sync_prepare(task.backend, request, "counter", 2).strategy == "changed-keys"
 
 
 # Rescaling

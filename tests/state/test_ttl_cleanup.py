@@ -14,13 +14,13 @@ from holdfast.state.ttl_cleanup import entries_to_check
 from tests.state.backend_under_test import MAX_PARALLELISM, Subtask
 from tests.state.expiring import KINDS, TTL, builder, content, descriptor, put, restored, snapshot
 from tests.state.snapshot_memory import MemoryFiles, chain
-from tests.state.stores import BACKENDS, LOWEST
+from tests.state.stores import ENTRY_BACKENDS, LOWEST
 
 BACKGROUND = builder().build()
 WINDOW = "bigint"
 
 
-@pytest.fixture(params=BACKENDS)
+@pytest.fixture(params=ENTRY_BACKENDS)
 def task(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Subtask]:
     subtask = Subtask(request.param, tmp_path / "source")
     yield subtask

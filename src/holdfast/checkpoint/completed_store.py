@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 
 from holdfast.checkpoint.completed import CompletedCheckpoint, DamagedCheckpoint
 from holdfast.checkpoint.storage import CheckpointStorage, FileCheckpointStorage, is_damage
@@ -13,13 +14,18 @@ _log = logging.getLogger(__name__)
 
 
 class CompletedCheckpointStore(ABC):
-    """Keeps the newest ``num_retained`` completed checkpoints of one job. Used by one driver at a time."""
+    """Keeps the newest ``num_retained`` completed checkpoints of one job, and which of them sinks began to commit.
 
-    def __init__(self, num_retained: int = 1) -> None:
+    Changed by the driver that leads the job; every change of another one is refused with LeadershipLostError where
+    more than one may try.
+    """
+
+    def __init__(self, storage: CheckpointStorage, num_retained: int = 1) -> None:
         if num_retained < 1:
             raise ConfigurationError(
                 f"execution.checkpointing.num-retained is {num_retained}; at least 1 checkpoint must be kept"
             )
+        self._storage = storage
         self._num_retained = num_retained
         self._checkpoints: list[CompletedCheckpoint] = []
 
@@ -58,6 +64,18 @@ class CompletedCheckpointStore(ABC):
         self._discard(checkpoint_id)
         self._checkpoints = [kept for kept in self._checkpoints if kept.checkpoint_id != checkpoint_id]
 
+    def mark_commit_begun(self, checkpoint_id: int) -> None:
+        """Record, durably, that sinks may have published rows of this checkpoint."""
+        self._storage.mark_commit_begun(checkpoint_id)
+
+    def mark_committed(self, checkpoint_id: int) -> None:
+        """Record that all of its rows are published."""
+        self._storage.mark_committed(checkpoint_id)
+
+    def commits_begun(self) -> frozenset[int]:
+        """Checkpoints whose commit has begun, also where the checkpoint itself is lost. A damaged record counts."""
+        return self._storage.commits_begun()
+
     @abstractmethod
     def _insert(self, checkpoint: CompletedCheckpoint) -> None:
         """Make it durable that this checkpoint belongs to the store."""
@@ -71,22 +89,12 @@ class FileCompletedCheckpointStore(CompletedCheckpointStore):
     """The checkpoints that are visible in a file storage: ``_metadata`` is the only record."""
 
     def __init__(self, storage: FileCheckpointStorage, num_retained: int = 1) -> None:
-        super().__init__(num_retained)
-        self._storage = storage
+        super().__init__(storage, num_retained)
+        self._files = storage
         self.recover()
 
     def recover(self) -> list[DamagedCheckpoint]:
-        damaged: list[DamagedCheckpoint] = []
-        found: list[CompletedCheckpoint] = []
-        for number in self._storage.completed_ids():
-            location = self._storage.location(number)
-            try:
-                found.append(CompletedCheckpoint(self._storage.read_metadata(number), location))
-            except StorageError as error:
-                if not is_damage(error):
-                    raise
-                damaged.append(DamagedCheckpoint(number, location, error))
-        self._checkpoints = found
+        self._checkpoints, damaged = read_checkpoints(self._files, self._files.completed_ids())
         return damaged
 
     def _insert(self, checkpoint: CompletedCheckpoint) -> None:
@@ -99,10 +107,6 @@ class FileCompletedCheckpointStore(CompletedCheckpointStore):
 class MemoryCompletedCheckpointStore(CompletedCheckpointStore):
     """A list in the driver: outlives attempts, not the driver."""
 
-    def __init__(self, storage: CheckpointStorage, num_retained: int = 1) -> None:
-        super().__init__(num_retained)
-        self._storage = storage
-
     def recover(self) -> list[DamagedCheckpoint]:
         return []
 
@@ -111,3 +115,20 @@ class MemoryCompletedCheckpointStore(CompletedCheckpointStore):
 
     def _discard(self, checkpoint_id: int) -> None:
         self._storage.discard(checkpoint_id)
+
+
+def read_checkpoints(
+    storage: FileCheckpointStorage, numbers: Iterable[int]
+) -> tuple[list[CompletedCheckpoint], list[DamagedCheckpoint]]:
+    """The checkpoints of these numbers, oldest first, and those of them whose metadata cannot be read."""
+    found: list[CompletedCheckpoint] = []
+    damaged: list[DamagedCheckpoint] = []
+    for number in sorted(numbers):
+        location = storage.location(number)
+        try:
+            found.append(CompletedCheckpoint(storage.read_metadata(number), location))
+        except StorageError as error:
+            if not is_damage(error):
+                raise
+            damaged.append(DamagedCheckpoint(number, location, error))
+    return found, damaged

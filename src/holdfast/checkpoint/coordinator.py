@@ -12,9 +12,7 @@ from holdfast.checkpoint import recovery
 from holdfast.checkpoint.assembly import assemble
 from holdfast.checkpoint.cleaner import SnapshotFileCleaner
 from holdfast.checkpoint.completed import CompletedCheckpoint
-from holdfast.checkpoint.completed_store import CompletedCheckpointStore
 from holdfast.checkpoint.failure_manager import THRESHOLD_MESSAGE, CheckpointFailureManager
-from holdfast.checkpoint.ids import CheckpointIdCounter
 from holdfast.checkpoint.job import JobFacts
 from holdfast.checkpoint.notifications import Notification, NotificationKind
 from holdfast.checkpoint.pending import AcknowledgeResult, PendingCheckpoint
@@ -23,11 +21,12 @@ from holdfast.checkpoint.reasons import CheckpointFailureReason
 from holdfast.checkpoint.rebase import full_images_due
 from holdfast.checkpoint.savepoint import SavepointLocation
 from holdfast.checkpoint.schedule import CheckpointSchedule
+from holdfast.checkpoint.services import JobServices
 from holdfast.checkpoint.shared_files import FileOrigin, snapshot_files
 from holdfast.checkpoint.statistics import CheckpointStatisticsTracker
 from holdfast.checkpoint.storage import CheckpointStorage
 from holdfast.checkpoint.triggers import CheckpointKind, SnapshotTrigger, TriggerQueue
-from holdfast.errors import CheckpointError, StorageError
+from holdfast.errors import CheckpointError, LeadershipLostError, StorageError
 from holdfast.failpoints import failpoint
 from holdfast.state.handles import (
     CheckpointMetadata,
@@ -53,7 +52,7 @@ class CheckpointCoordinator:
         policy: CheckpointPolicy,
         job: JobFacts,
         storage: CheckpointStorage,
-        store: CompletedCheckpointStore,
+        services: JobServices,
         clock: Callable[[], int],
         random: Random | None = None,
     ) -> None:
@@ -62,10 +61,11 @@ class CheckpointCoordinator:
         self._policy = policy
         self._job = job
         self._storage = storage
-        self._store = store
+        self._leadership = services.leadership
+        self._store = services.store
+        self._ids = services.ids
         self._clock = clock
         self._random = random or Random()
-        self._ids = CheckpointIdCounter(storage.seen_ids())
         self._schedule = CheckpointSchedule(policy.interval_ms, policy.min_pause_ms, policy.max_concurrent)
         self._failures = CheckpointFailureManager(policy.tolerable_failures)
         self._cleaner = SnapshotFileCleaner(storage)
@@ -110,7 +110,7 @@ class CheckpointCoordinator:
             self.statistics.restored(restored, now)
             if self._base is not None:
                 self._commits_begun_through = max(self._commits_begun_through, recovery.commits_begun_through(restored))
-        self._commits_begun_through = max(self._commits_begun_through, *self._storage.commits_begun(), 0)
+        self._commits_begun_through = max(self._commits_begun_through, *self._store.commits_begun(), 0)
         self._schedule.start(now, self._policy.first_delay(self._random) if first else self._policy.min_pause_ms)
         self._sweep()
         self.triggers.open()
@@ -128,7 +128,11 @@ class CheckpointCoordinator:
         return None if len(self._pending) >= self._policy.max_concurrent else self._schedule.next_due()
 
     def trigger_if_due(self, epoch: int, now: int) -> CheckpointRequest | None:
-        """The snapshot that epoch ``epoch`` carries, if any: one that was asked for, else a periodic checkpoint."""
+        """The snapshot that epoch ``epoch`` carries, if any: one that was asked for, else a periodic checkpoint. None
+        begins while it is in doubt whether this driver leads the job.
+        """
+        if self._leadership.in_doubt:
+            return None
         trigger = self.triggers.take(may_checkpoint=len(self._pending) < self._policy.max_concurrent)
         if trigger is not None:
             return self.trigger(trigger, epoch, now)
@@ -140,6 +144,11 @@ class CheckpointCoordinator:
         """Begin a snapshot in epoch ``epoch``, whatever interval, pause and concurrency say; None when it cannot begin,
         of which ``trigger`` is told.
         """
+        try:
+            number = self._ids.next()
+        except LeadershipLostError:
+            trigger.fail(CheckpointFailureReason.LEADERSHIP_LOST)
+            raise
         savepoint: SavepointLocation | None = None
         if trigger.snapshot_type.is_savepoint:
             try:
@@ -149,7 +158,7 @@ class CheckpointCoordinator:
                 return None
         base = self._base_for(trigger)
         request = CheckpointRequest(
-            checkpoint_id=self._ids.next(),
+            checkpoint_id=number,
             checkpoint_type=trigger.snapshot_type,
             timestamp=now,
             attempt=self._running_attempt(),
@@ -201,7 +210,11 @@ class CheckpointCoordinator:
         return frozenset(self._pending)
 
     def ready(self) -> list[int]:
-        """Pending checkpoints that every subtask has acknowledged, oldest first."""
+        """Pending checkpoints that every subtask has acknowledged, oldest first; none while it is in doubt whether this
+        driver leads the job.
+        """
+        if self._leadership.in_doubt:
+            return []
         return [number for number, pending in sorted(self._pending.items()) if pending.fully_acknowledged]
 
     def complete(self, checkpoint_id: int, properties: Mapping[str, Any] | None = None) -> CompletedCheckpoint | None:
@@ -293,12 +306,12 @@ class CheckpointCoordinator:
             raise CheckpointError(
                 f"checkpoint {checkpoint_id} is not completed; its transactions must not be committed"
             )
-        self._storage.mark_commit_begun(checkpoint_id)
+        self._store.mark_commit_begun(checkpoint_id)
         self._commits_begun_through = max(self._commits_begun_through, checkpoint_id)
 
     def committed(self, checkpoint_id: int) -> None:
         """Record that all transactions of the checkpoint are committed."""
-        self._storage.mark_committed(checkpoint_id)
+        self._store.mark_committed(checkpoint_id)
 
     # -- the end
 
@@ -325,9 +338,19 @@ class CheckpointCoordinator:
         try:
             for kept in self._store.all():
                 self._store.remove(kept.checkpoint_id)
+            self._leadership.check()
             self._cleaner.sweep(needed=(), running_attempt=self._running_attempt() + 1)
         except StorageError as error:
             _log.warning("Checkpoints of the ended job could not be deleted: %s", error)
+
+    def abandon(self) -> None:
+        """Another driver may lead the job: no file is touched, since only its leader knows what is needed. Whoever
+        waits for a snapshot is told.
+        """
+        self._schedule.stop()
+        self.triggers.close(CheckpointFailureReason.LEADERSHIP_LOST)
+        for pending in self._pending.values():
+            pending.trigger.fail(CheckpointFailureReason.LEADERSHIP_LOST)
 
     # -- inside
 
@@ -343,6 +366,9 @@ class CheckpointCoordinator:
         completed = CompletedCheckpoint(metadata, self._storage.write_metadata(metadata))
         try:
             return completed, self._store.add(completed)
+        except LeadershipLostError:
+            # Whether it was recorded before the leadership was lost, only the next leader finds out.
+            raise
         except BaseException:
             # Aborted checkpoints must not be found by a recovery.
             self._storage.discard(metadata.checkpoint_id)

@@ -8,15 +8,17 @@ import msgspec
 
 from holdfast.checkpoint.completed import CompletedCheckpoint
 from holdfast.checkpoint.driver_record import DriverRecord
+from holdfast.checkpoint.end_record import EndRecord, FileEndRecord
 from holdfast.checkpoint.job_lock import JobLock
-from holdfast.errors import ConfigurationError, JobEndedError
+from holdfast.errors import ConfigurationError, JobEndedError, JobLockedError
 from holdfast.state.handles import CheckpointMetadata
 from holdfast.state.snapshot_files import ATTEMPTS_FOLDER
 from holdfast.storage.filesystem import Storage
 
 _ATTEMPTS_KEPT = 16
-_ENDED = "ended"
 _CLAIMED = "claimed"
+_ADDRESS = "address"
+_KEEPER = "high-availability"
 
 
 class JobEnd(msgspec.Struct, frozen=True):
@@ -38,28 +40,93 @@ class JobDirectory:
         self._storage = Storage.for_uri(uri).child(job_id)
         self._job_id = job_id
         self._lock = JobLock.of(self._storage, job_id)
+        self.end_record: EndRecord = FileEndRecord(self._storage)
+
+    @property
+    def job_id(self) -> str:
+        return self._job_id
 
     @property
     def uri(self) -> str:
         return self._storage.uri
 
     def lock(self) -> None:
-        """Own the directory until ``unlock`` or the end of the process; JobLockedError when another driver does."""
+        """Own the directory until ``unlock`` or the end of the process; JobLockedError when another driver does, and
+        when drivers of this job are chosen elsewhere.
+        """
         self._lock.acquire()
+        try:
+            if self._storage.exists(_KEEPER):
+                keeper = self._storage.read(_KEEPER).decode()
+                raise JobLockedError(
+                    f"who drives job {self._job_id} in {self.uri} is decided in {keeper}, and this driver does not ask "
+                    "there. Set high-availability.type and the options that belong to it as its other drivers have "
+                    "them. To keep the job in its directory alone from now on, stop all its drivers, delete "
+                    f"{self._storage.location(_KEEPER)} and start again."
+                )
+        except BaseException:
+            self._lock.release()
+            raise
 
     def unlock(self) -> None:
         self._lock.release()
 
+    def check_locked(self) -> None:
+        """LeadershipLostError when the lock was taken away from this driver."""
+        self._lock.check()
+
     def next_attempt(self) -> int:
         """A number greater than that of every attempt before, of this driver or of another; durable on return."""
-        numbers = sorted(int(entry.name) for entry in self._storage.list(ATTEMPTS_FOLDER) if entry.name.isdecimal())
-        number = numbers[-1] + 1 if numbers else 1
-        content = DriverRecord.of_this_process().encode()
-        while not self._storage.create_exclusive(f"{ATTEMPTS_FOLDER}/{number}", content):
+        number = self.last_attempt() + 1
+        while not self.record_attempt(number):
             number += 1
-        for old in numbers[:-_ATTEMPTS_KEPT]:
-            self._storage.delete(f"{ATTEMPTS_FOLDER}/{old}")
         return number
+
+    def last_attempt(self) -> int:
+        """The greatest number that is recorded, or 0."""
+        return max(self._attempts(), default=0)
+
+    def record_attempt(self, number: int) -> bool:
+        """Record that an attempt begins, which tells those before it to stop; False when it had begun before."""
+        content = DriverRecord.of_this_process().encode()
+        if not self._storage.create_exclusive(f"{ATTEMPTS_FOLDER}/{number}", content):
+            return False
+        for old in sorted(self._attempts())[: -_ATTEMPTS_KEPT - 1]:
+            self._storage.delete(f"{ATTEMPTS_FOLDER}/{old}")
+        return True
+
+    def _attempts(self) -> list[int]:
+        return [int(entry.name) for entry in self._storage.list(ATTEMPTS_FOLDER) if entry.name.isdecimal()]
+
+    def write_address(self, address: str | None) -> None:
+        """Where the server of the driver that holds the lock listens; None when it has none."""
+        if address is not None:
+            self._storage.write_atomic(_ADDRESS, address.encode())
+        elif self._storage.exists(_ADDRESS):
+            self._storage.delete(_ADDRESS)
+
+    def read_address(self) -> str | None:
+        return self._storage.read(_ADDRESS).decode() if self._storage.exists(_ADDRESS) else None
+
+    def leave_to(self, keeper: str) -> None:
+        """Who drives this job is decided elsewhere from now on, in ``keeper``: the lock of the directory is not enough.
+
+        JobLockedError while a driver holds that lock, and when the job was left to another keeper before.
+        """
+        if self._storage.exists(_KEEPER):
+            found = self._storage.read(_KEEPER).decode()
+            if found != keeper:
+                raise JobLockedError(
+                    f"job {self._job_id} in {self.uri} is kept in {found}, and this driver is set to {keeper}. Give "
+                    "all drivers of the job the same high-availability options. If no driver uses the other place any "
+                    f"more, delete {self._storage.location(_KEEPER)}."
+                )
+            return
+        self._lock.acquire()
+        try:
+            self._storage.write_atomic(_KEEPER, keeper.encode())
+        finally:
+            self._lock.release()
 
     def record_claim(self, snapshot: str | None) -> None:
         """Record, durably, that the job owns the snapshot that it started from; None: it owns none."""
@@ -79,13 +146,13 @@ class JobDirectory:
             savepoint.location if savepoint is not None else None,
             savepoint.checkpoint_id if savepoint is not None else None,
         )
-        self._storage.write_atomic(_ENDED, msgspec.json.encode(end))
+        self.end_record.write(msgspec.json.encode(end))
 
     def has_ended(self) -> bool:
         """Whether a run of this job has ended, so that it goes on from the savepoint that it ended with, or not at
         all.
         """
-        return self._storage.exists(_ENDED)
+        return self.end_record.read() is not None
 
     def check_may_go_on(self, restored: CheckpointMetadata | None = None) -> None:
         """JobEndedError for a job that has ended, since another run would publish its results again; unless
@@ -95,7 +162,7 @@ class JobDirectory:
         if end is None or end.savepoint_id is None:
             told = "it is not known how" if end is None else f"{end.status} at {end.at}"
             raise JobEndedError(
-                f"job {self._job_id} has ended before ({told}; {self._storage.location(_ENDED)} says so), and "
+                f"job {self._job_id} has ended before ({told}; {self.end_record.location} says so), and "
                 "no checkpoint of it is left: another run would begin at the beginning of its sources and publish its "
                 "results again. Start it under another holdfast.job-id. To repeat this one, remove the results that it "
                 f"published, delete {self.uri} and start again."
@@ -103,17 +170,17 @@ class JobDirectory:
         if restored is None or (restored.job_id, restored.checkpoint_id) != (self._job_id, end.savepoint_id):
             raise JobEndedError(
                 f"job {self._job_id} was stopped with a savepoint ({end.status} at {end.at}; "
-                f"{self._storage.location(_ENDED)} says so). Go on from it with execution.state-recovery.path: "
+                f"{self.end_record.location} says so). Go on from it with execution.state-recovery.path: "
                 f"{end.savepoint}, or wherever it was copied to; or start another job under another holdfast.job-id."
             )
 
     def forget_end(self) -> None:
         """The job goes on."""
-        self._storage.delete(_ENDED)
+        self.end_record.delete()
 
     def _read_end(self) -> JobEnd | None:
         try:
-            return msgspec.json.decode(self._storage.read(_ENDED), type=JobEnd)
+            return msgspec.json.decode(self.end_record.read() or b"", type=JobEnd)
         except (msgspec.MsgspecError, ValueError):
             return None
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import IO
 
 from holdfast.checkpoint.driver_record import DriverFate, DriverRecord
-from holdfast.errors import JobLockedError, StorageError
+from holdfast.errors import JobLockedError, LeadershipLostError, StorageError
 from holdfast.storage.filesystem import Storage
 from holdfast.storage.local import LocalStorage
 
@@ -36,6 +36,10 @@ class JobLock(ABC):
     @abstractmethod
     def release(self) -> None:
         """Let go of it. Nothing happens when it is not held."""
+
+    @abstractmethod
+    def check(self) -> None:
+        """LeadershipLostError when another driver has the lock now, or nobody knows who has."""
 
 
 class KernelLock(JobLock):
@@ -74,6 +78,9 @@ class KernelLock(JobLock):
             self._file.close()
             self._file = None
 
+    def check(self) -> None:
+        """Only this process can let go of it: one that is stopped keeps it, and no other driver can go on."""
+
 
 class RecordLock(JobLock):
     """For file systems that lock nothing: a record of the driver, which a driver that ends in order takes away.
@@ -111,6 +118,15 @@ class RecordLock(JobLock):
                 self._storage.delete(_LOCK_FILE)
         except StorageError as error:
             _log.warning("The lock of job %s stays behind: %s", self._job_id, error)
+
+    def check(self) -> None:
+        """A person may have taken the record of a driver away that only seemed to be gone."""
+        owner = self._owner() if self._storage.exists(_LOCK_FILE) else None
+        if self._held is None or owner != self._held:
+            raise LeadershipLostError(
+                f"the lock of job {self._job_id} in {self._storage.uri} was taken from this driver: it is now that of "
+                f"{owner.describe() if owner else 'nobody'}"
+            )
 
     def _owner(self) -> DriverRecord | None:
         return DriverRecord.decode(self._storage.read(_LOCK_FILE))

@@ -18,6 +18,7 @@ class CheckpointFailureReason(Enum):
     CHECKPOINT_COORDINATOR_SUSPEND = ("The job is being stopped with a savepoint.", False)
     NOT_ALL_REQUIRED_TASKS_RUNNING = ("The job is not running: it is starting, restarting, or has ended.", False)
     TOO_MANY_CHECKPOINT_REQUESTS = ("Too many requests for snapshots are waiting already.", False)
+    LEADERSHIP_LOST = ("This driver does not lead the job any more.", False)
     EPOCH_FAILED = ("An epoch of the attempt that took the checkpoint failed.", False)
 
     def __init__(self, text: str, counts: bool) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
@@ -10,10 +10,8 @@ from holdfast.checkpoint.job import JobOperator
 from holdfast.errors import CheckpointError
 from holdfast.state.handles import (
     CheckpointMetadata,
-    KeyedFile,
     KeyedSnapshot,
     OperatorRecord,
-    SnapshotKind,
     SubtaskSnapshot,
 )
 
@@ -21,20 +19,23 @@ from holdfast.state.handles import (
 MAX_CHAIN_FILES = 64
 
 
-def full_image_due(files: Sequence[KeyedFile], max_files: int = MAX_CHAIN_FILES) -> bool:
-    """Whether the next snapshot on top of these files should be a full image.
+def full_image_due(base: KeyedSnapshot | None, max_files: int = MAX_CHAIN_FILES) -> bool:
+    """Whether the next snapshot on top of this one should be a full image.
 
     It should when there is no base image, when the deltas and one more like the last would be larger than the base, and
     when the chain has ``max_files``, the image counting as one. A large image, or delta, is several files of one
-    checkpoint.
+    checkpoint. The files of a database replace each other: without deltas on top they are never given up.
     """
-    if not files or files[0].kind is not SnapshotKind.FULL:
+    if base is None or not base.stands_alone:
         return True
-    image = files[0].checkpoint_id
-    deltas = [file for file in files if file.checkpoint_id != image]
-    base = sum(file.handle.size for file in files if file.checkpoint_id == image)
+    image = None if base.native is not None else base.files[0].checkpoint_id
+    deltas = [file for file in base.files if file.checkpoint_id != image]
+    if not deltas:
+        return False
     next_delta = sum(file.handle.size for file in deltas if file.checkpoint_id == deltas[-1].checkpoint_id)
-    return sum(file.handle.size for file in deltas) + next_delta > base or 1 + len(deltas) >= max_files
+    size = sum(file.handle.size for file in deltas)
+    image_size = sum(handle.size for handle in base.handles()) - size
+    return size + next_delta > image_size or 1 + len(deltas) >= max_files
 
 
 def full_images_due(
@@ -53,20 +54,18 @@ def full_images_due(
         due.update(
             (operator.operator_id, subtask)
             for subtask in range(operator.parallelism)
-            if full_image_due(chains.get(subtask, ()), max_files)
+            if full_image_due(chains.get(subtask), max_files)
         )
     return frozenset(due)
 
 
-def _chains(
-    record: OperatorRecord | None, operator: JobOperator, backend: str | None
-) -> Mapping[int, Sequence[KeyedFile]]:
+def _chains(record: OperatorRecord | None, operator: JobOperator, backend: str | None) -> Mapping[int, KeyedSnapshot]:
     if record is None:
         return {}
     if (record.parallelism, record.max_parallelism) != (operator.parallelism, operator.max_parallelism):
         return {}
     return {
-        snapshot.subtask: snapshot.keyed.files
+        snapshot.subtask: snapshot.keyed
         for snapshot in record.subtasks
         if snapshot.keyed is not None and backend in (None, snapshot.keyed.backend)
     }
@@ -80,9 +79,9 @@ def compose(written: SubtaskSnapshot, base: SubtaskSnapshot | None, full_wanted:
     """
     if written.keyed is None:
         return written
-    files = written.keyed.files
-    if full_wanted or (files and files[0].kind is SnapshotKind.FULL):
-        _refuse_lone_delta(written, files)
+    if full_wanted or written.keyed.stands_alone:
+        _refuse_lone_delta(written, written.keyed)
+        _refuse_lost_files(written, written.keyed, None if full_wanted or base is None else base.keyed)
         return written
     if base is None or base.keyed is None:
         raise CheckpointError(f"{_name(written)} wrote a delta and its base checkpoint has no keyed state of it")
@@ -96,13 +95,28 @@ def compose(written: SubtaskSnapshot, base: SubtaskSnapshot | None, full_wanted:
             f"{_name(written)} wrote a delta of backend {written.keyed.backend} on a base of {base.keyed.backend}; "
             "a full image is needed when the backend changes"
         )
-    chain = msgspec.structs.replace(written.keyed, files=base.keyed.files + files)
+    files = base.keyed.files + written.keyed.files
+    chain = msgspec.structs.replace(written.keyed, native=base.keyed.native, files=files)
     return msgspec.structs.replace(written, keyed=chain)
 
 
-def _refuse_lone_delta(written: SubtaskSnapshot, files: Sequence[KeyedFile]) -> None:
-    if files and files[0].kind is not SnapshotKind.FULL:
+def _refuse_lone_delta(written: SubtaskSnapshot, keyed: KeyedSnapshot) -> None:
+    if keyed.files and not keyed.stands_alone:
         raise CheckpointError(f"{_name(written)} wrote a delta where a full image was asked for")
+
+
+def _refuse_lost_files(written: SubtaskSnapshot, keyed: KeyedSnapshot, base: KeyedSnapshot | None) -> None:
+    """Files of a database that an earlier checkpoint stored must be those of the base: others may be deleted."""
+    if keyed.native is None:
+        return
+    held = set() if base is None or base.native is None else set(base.native.files)
+    newest = max((file.checkpoint_id for file in keyed.native.files), default=0)
+    lost = [file for file in keyed.native.files if file.checkpoint_id < newest and file not in held]
+    if lost:
+        raise CheckpointError(
+            f"{_name(written)} counts on the file {lost[0].name} of checkpoint {lost[0].checkpoint_id}, which its base "
+            "checkpoint does not hold; a full image is needed"
+        )
 
 
 def _name(snapshot: SubtaskSnapshot) -> str:

@@ -26,7 +26,7 @@ def select_for_restore(
     them again (unless this is accepted), and to find none that is readable, since that loses the state.
     """
     candidates = _candidates(store)
-    begun = storage.commits_begun()
+    begun = store.commits_begun()
     begun_through = max((commits_begun_through(kept) for kept in store.all()), default=0)
     skipped: list[DamagedCheckpoint] = []
     chosen: CompletedCheckpoint | None = None

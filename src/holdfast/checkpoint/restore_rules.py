@@ -115,7 +115,7 @@ def holds_state(record: OperatorRecord) -> bool:
 
 
 def _has_keyed_entries(snapshot: SubtaskSnapshot) -> bool:
-    managed = snapshot.keyed is not None and any(file.entries for file in snapshot.keyed.files)
+    managed = snapshot.keyed is not None and snapshot.keyed.has_entries
     return managed or _has_raw_keyed_state(snapshot)
 
 
@@ -275,8 +275,7 @@ def _refuse_change(operator: JobOperator, record: OperatorRecord, wanted: int, r
 
 
 def _cost_of_change(operator: JobOperator, record: OperatorRecord, wanted: int) -> str:
-    files = [file for s in record.subtasks if s.keyed is not None for file in s.keyed.files]
-    size = sum(file.handle.size for file in files)
+    size = sum(handle.size for s in record.subtasks if s.keyed is not None for handle in s.keyed.handles())
     return (
         f"With another maximum parallelism ({record.max_parallelism} to {wanted}) the key groups of operator "
         f"'{operator.name}' are computed anew from its keys: each of its {operator.parallelism} subtasks reads all "

@@ -22,7 +22,7 @@ _log = logging.getLogger(__name__)
 #: Of the metadata's properties: paths are relative to the snapshot's own folder.
 RELOCATABLE = "relocatable"
 FORMAT = "format"
-#: The states of the savepoint, for people and other programs.
+#: The states of a canonical savepoint, for people and other programs.
 STATES = "states"
 
 
@@ -35,9 +35,7 @@ class SavepointLocation:
 
     @classmethod
     def create(cls, target_directory: str, job_id: str) -> SavepointLocation:
-        """A new folder ``savepoint-<job>-<random>`` in ``target_directory``. CheckpointError where nothing can be written
-        there.
-        """
+        """A new folder ``savepoint-<job>-<random>`` in ``target_directory``; CheckpointError where that cannot be."""
         name = f"savepoint-{job_id[:6]}-{secrets.token_hex(6)}"
         try:
             storage = Storage.for_uri(target_directory).child(name)
@@ -62,14 +60,14 @@ class SavepointLocation:
             if not is_inside(path):
                 raise CheckpointError(f"the savepoint {self.path} refers to {path!r}, which is not in its folder")
         properties = {FORMAT: _format_of(metadata), **metadata.properties, RELOCATABLE: True}
-        properties[STATES] = describe_states(metadata)
+        if properties[FORMAT] == SavepointFormat.CANONICAL:
+            properties[STATES] = describe_states(metadata)
         storage = Storage.for_uri(self.path)
         complete = msgspec.structs.replace(metadata, properties=properties)
         if not storage.create_exclusive(METADATA_FILE, encode_metadata(complete, indent=1)):
             raise StorageError(f"{storage.location(METADATA_FILE)} exists already: the savepoint is complete")
         try:
-            for path in _passing_files(storage):
-                storage.delete(path)
+            _sweep(storage, complete)
         except StorageError as error:
             _log.warning("The savepoint %s is complete; a file that it does not need stays: %s", self.path, error)
         return self.path
@@ -80,7 +78,7 @@ class SavepointLocation:
 
 
 def dispose_savepoint(path: str) -> None:
-    """Delete a savepoint: its ``_metadata`` first, then the files that it accounts for, and folders that are empty then.
+    """Delete a savepoint: its ``_metadata`` first, then the files that it accounts for, and folders that become empty.
 
     CheckpointError for everything that is not a savepoint, of which nothing is touched. Other files that somebody put
     into the folder stay.
@@ -105,7 +103,7 @@ def _open(path: str) -> tuple[Storage, CheckpointMetadata]:
     try:
         data = storage.read(METADATA_FILE)
     except StorageError as error:
-        if not is_missing(error):
+        if not is_missing(error) and not isinstance(error.__cause__, NotADirectoryError):
             raise
         raise CheckpointError(
             f"{path} is not a savepoint: there is no {storage.location(METADATA_FILE)}. Nothing was deleted. Give the "
@@ -118,6 +116,18 @@ def _open(path: str) -> tuple[Storage, CheckpointMetadata]:
             "deleted: checkpoints belong to their job, and later ones may need their files."
         )
     return storage, metadata
+
+
+def _sweep(storage: Storage, metadata: CheckpointMetadata) -> None:
+    """Delete what the savepoint does not need: notes, and files of executions that were not accepted, whose rows would
+    be there twice for whoever reads all tables of a folder.
+    """
+    # First: it tells uploads that go on alone that they are not wanted.
+    storage.delete(IN_PROGRESS_FILE)
+    needed = {METADATA_FILE, *referenced_files(metadata)}
+    for entry in storage.list(recursive=True, temporaries=True):
+        if not entry.is_dir and entry.path not in needed:
+            storage.delete(entry.path)
 
 
 def _passing_files(storage: Storage) -> list[str]:

@@ -9,39 +9,34 @@ from holdfast.types.typeinfo import TypeInformation
 
 
 def describe_states(metadata: CheckpointMetadata) -> list[dict[str, Any]]:
-    """Every state: whose it is, its name, kind and types, how many rows it has, and its Parquet files if it has any."""
-    return [state for record in metadata.operators for state in _states_of(record)]
+    """Every state of a canonical savepoint: whose it is, its name, kind and types, its Parquet files and their rows."""
+    return [state for record in metadata.operators for state in _States(record).found.values()]
 
 
-def _states_of(record: OperatorRecord) -> list[dict[str, Any]]:
-    found: dict[tuple[str, str], dict[str, Any]] = {}
+class _States:
+    """The states of one operator, by kind and name, over all its subtasks."""
 
-    def state(name: str, kind: str, types: dict[str, Any]) -> dict[str, Any]:
-        owner = {"operator": record.name, "uid": record.uid, "operator_id": record.operator_id}
-        blank = {**owner, "state": name, "kind": kind, "types": _texts(types), "rows": None, "files": []}
-        return found.setdefault((name, kind), blank)
+    def __init__(self, record: OperatorRecord) -> None:
+        self.found: dict[tuple[str, str], dict[str, Any]] = {}
+        self._owner = {"operator": record.name, "uid": record.uid, "operator_id": record.operator_id}
+        for snapshot in record.subtasks:
+            if snapshot.keyed is not None:
+                files = snapshot.keyed.files
+                for meta in snapshot.keyed.states:
+                    types = {"key": snapshot.keyed.key_serializer, **meta.serializers}
+                    self._add(meta.kind, meta.name, types, [f.handle for f in files if f.state_id == meta.state_id])
+            for table in snapshot.operator_tables:
+                self._add(table.mode.lower(), table.name, table.serializers, [table.handle])
+            if snapshot.raw_keyed is not None:
+                self._add("raw keyed", "", {}, [snapshot.raw_keyed.handle])
+            if snapshot.raw_operator is not None:
+                self._add("raw operator", "", {}, [snapshot.raw_operator])
 
-    for snapshot in record.subtasks:
-        if snapshot.keyed is not None:
-            key = {"key": snapshot.keyed.key_serializer}
-            by_id = {one.state_id: state(one.name, one.kind, {**key, **one.serializers}) for one in snapshot.keyed.states}
-            for file in snapshot.keyed.files:
-                if file.state_id is not None:
-                    _add(by_id[file.state_id], file.handle)
-        for table in snapshot.operator_tables:
-            _add(state(table.name, table.mode.lower(), table.serializers), table.handle)
-        if snapshot.raw_keyed is not None:
-            _add(state("", "raw keyed", {}), snapshot.raw_keyed.handle)
-        if snapshot.raw_operator is not None:
-            _add(state("", "raw operator", {}), snapshot.raw_operator)
-    return list(found.values())
-
-
-def _add(state: dict[str, Any], handle: FileHandle | None) -> None:
-    if handle is not None and handle.table is not None:
-        state["rows"] = (state["rows"] or 0) + handle.table.rows
-        state["files"].append(handle.path)
-
-
-def _texts(serializers: dict[str, Any]) -> dict[str, str]:
-    return {role: TypeInformation.from_json(one["type"]).describe() for role, one in serializers.items()}
+    def _add(self, kind: str, name: str, serializers: dict[str, Any], handles: list[FileHandle | None]) -> None:
+        types = {role: TypeInformation.from_json(one["type"]).describe() for role, one in serializers.items()}
+        blank: dict[str, Any] = {**self._owner, "state": name, "kind": kind, "types": types, "rows": 0, "files": []}
+        state = self.found.setdefault((kind, name), blank)
+        for handle in handles:
+            if handle is not None and handle.table is not None:
+                state["rows"] += handle.table.rows
+                state["files"].append(handle.path)

@@ -8,8 +8,10 @@ from enum import StrEnum
 
 from holdfast.checkpoint.completed import CompletedCheckpoint
 from holdfast.checkpoint.reasons import CheckpointFailureReason
-from holdfast.checkpoint.shared_files import metadata_handles
 from holdfast.state.handles import CheckpointRequest, SavepointFormat, SnapshotType, SubtaskSnapshot
+
+#: Completed checkpoints whose sizes and durations are summed up.
+_SUMMED_UP = 1_000
 
 
 class CheckpointStatus(StrEnum):
@@ -20,7 +22,7 @@ class CheckpointStatus(StrEnum):
 
 @dataclass(frozen=True)
 class SubtaskStatistics:
-    """One acknowledgement; times in milliseconds."""
+    """One acknowledgement; times in milliseconds. ``state_size`` is known when the checkpoint is complete."""
 
     acknowledged_at: int
     duration: int
@@ -29,6 +31,7 @@ class SubtaskStatistics:
     sync_millis: int
     async_millis: int
     bytes_written: int
+    state_size: int = 0
 
 
 @dataclass
@@ -75,6 +78,16 @@ class RestoredCheckpoint:
     checkpoint_id: int
     restore_timestamp: int
     location: str
+    is_savepoint: bool = False
+
+
+@dataclass(frozen=True)
+class CompletedNumbers:
+    """What is summed up of a completed checkpoint."""
+
+    bytes_written: int
+    state_size: int
+    duration: int
 
 
 class CheckpointStatisticsTracker:
@@ -83,6 +96,7 @@ class CheckpointStatisticsTracker:
     def __init__(self, history_size: int = 10) -> None:
         self.counts = CheckpointCounts()
         self.history: deque[CheckpointStatistics] = deque(maxlen=history_size)
+        self.completed_numbers: deque[CompletedNumbers] = deque(maxlen=_SUMMED_UP)
         self.latest_completed: CheckpointStatistics | None = None
         self.latest_savepoint: CheckpointStatistics | None = None
         self.latest_failed: CheckpointStatistics | None = None
@@ -118,8 +132,13 @@ class CheckpointStatisticsTracker:
 
     def completed(self, checkpoint: CompletedCheckpoint, now: int) -> None:
         entry = self._end(checkpoint.checkpoint_id, CheckpointStatus.COMPLETED, now)
-        entry.state_size = sum(handle.size for handle in metadata_handles(checkpoint.metadata))
+        for operator in checkpoint.metadata.operators:
+            for snapshot in operator.subtasks:
+                self._add_state(entry, snapshot)
         entry.location = checkpoint.location
+        self.completed_numbers.append(
+            CompletedNumbers(entry.bytes_written, entry.state_size, now - entry.trigger_timestamp)
+        )
         if entry.checkpoint_type.is_savepoint:
             self.latest_savepoint = entry
         else:
@@ -134,8 +153,17 @@ class CheckpointStatisticsTracker:
         self.counts = replace(self.counts, failed=self.counts.failed + 1)
 
     def restored(self, checkpoint: CompletedCheckpoint, now: int) -> None:
-        self.latest_restored = RestoredCheckpoint(checkpoint.checkpoint_id, now, checkpoint.location)
+        is_savepoint = checkpoint.metadata.checkpoint_type.is_savepoint
+        self.latest_restored = RestoredCheckpoint(checkpoint.checkpoint_id, now, checkpoint.location, is_savepoint)
         self.counts = replace(self.counts, restored=self.counts.restored + 1)
+
+    @staticmethod
+    def _add_state(entry: CheckpointStatistics, snapshot: SubtaskSnapshot) -> None:
+        size = sum(handle.size for handle in snapshot.handles())
+        entry.state_size += size
+        subtask = (snapshot.operator_id, snapshot.subtask)
+        if subtask in entry.subtasks:
+            entry.subtasks[subtask] = replace(entry.subtasks[subtask], state_size=size)
 
     def _end(self, checkpoint_id: int, status: CheckpointStatus, now: int) -> CheckpointStatistics:
         entry = self._running.pop(checkpoint_id)

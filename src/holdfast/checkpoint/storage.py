@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from holdfast.checkpoint.metadata_format import METADATA_FILE, decode_metadata, encode_metadata
 from holdfast.checkpoint.shared_files import FileOrigin, metadata_handles, origin_of
 from holdfast.errors import CheckpointError, CorruptFileError, StorageError
+from holdfast.failpoints import failpoint
 from holdfast.state.handles import CheckpointMetadata
 from holdfast.state.snapshot_files import (
     DEFAULT_INLINE_THRESHOLD,
@@ -181,6 +182,7 @@ class FileCheckpointStorage(CheckpointStorage):
         failed = set()
         folders = set()
         for path in paths:
+            failpoint("snapshot.delete", path=path)
             try:
                 self._storage.delete(path)
                 folders.add(path.rpartition("/")[0])
@@ -267,9 +269,9 @@ def open_snapshot(path: str) -> tuple[CheckpointMetadata, SnapshotReader]:
         if not is_missing(error):
             raise
         raise CheckpointError(
-            f"{path} is not a completed checkpoint or savepoint: there is no {storage.location(METADATA_FILE)}. Give the "
-            "path of a folder such as <checkpoint directory>/<job id>/chk-7 or <savepoint directory>/savepoint-..., or "
-            "of the _metadata file in it."
+            f"{path} is not a completed checkpoint or savepoint: there is no {storage.location(METADATA_FILE)}. Give "
+            "the path of a folder such as <checkpoint directory>/<job id>/chk-7 or <directory>/savepoint-4fc1d5-..., "
+            "or of the _metadata file in it."
         ) from error
     metadata = decode_metadata(data, storage.location(METADATA_FILE))
     root = folder if metadata.properties.get("relocatable") else folder.rpartition("/")[0]

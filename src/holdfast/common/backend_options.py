@@ -108,6 +108,21 @@ ROCKSDB: tuple[Option[Any], ...] = (
         default_text=_BY_PROFILE,
     ),
     Option(
+        _ROCKSDB + "compaction.style",
+        choice({name: name for name in ("LEVEL", "UNIVERSAL")}),
+        "LEVEL",
+        "How RocksDB merges files. `UNIVERSAL` writes less, so that incremental checkpoints of changes all over the "
+        "state store less; it takes up to twice the disk, and single merges are as large as the state.",
+    ),
+    Option(
+        _ROCKSDB + "snapshot-strategy",
+        choice({name: name for name in ("NATIVE", "CHANGED_KEYS")}),
+        "NATIVE",
+        "What a checkpoint stores. `NATIVE`: the files of the database, incrementally those that the last completed "
+        "checkpoint does not hold. `CHANGED_KEYS`: entries, incrementally those that changed, as the other backends "
+        "do.",
+    ),
+    Option(
         _ROCKSDB + "cache-limit",
         INTEGER,
         200_000,
@@ -123,14 +138,13 @@ ROCKSDB_WITHOUT_EFFECT: dict[str, str] = {
     _ROCKSDB + "timer-service.cache-size": "see `timer-service.factory`",
     _ROCKSDB + "localdir": "see `holdfast.state.local-dir`",
     _ROCKSDB + "options-factory": "RocksDB is configured by options only",
-    _ROCKSDB + "checkpoint.transfer.thread.num": "a subtask writes one file for a checkpoint",
+    _ROCKSDB + "checkpoint.transfer.thread.num": "a subtask writes its files one after the other",
     _ROCKSDB + "write-batch-size": "an epoch is written in one batch, or in batches of a few MB",
     _ROCKSDB + "memory.fixed-per-tm": "see `memory.fixed-per-slot`; workers of an executor are processes of their own",
     _ROCKSDB + "memory.high-prio-pool-ratio": "index and filters of new files are pinned in the cache",
     _ROCKSDB + "block.metadata-blocksize": "RocksDB's own default is used",
     _ROCKSDB + "bloom-filter.block-based-mode": "RocksDB has no such filters any more",
     _ROCKSDB + "writebuffer.number-to-merge": "write buffers are written one by one",
-    _ROCKSDB + "compaction.style": "always `LEVEL`",
     _ROCKSDB + "compaction.level.use-dynamic-size": "always on",
     _ROCKSDB + "compression.per.level": "none for new files, LZ4 for older ones",
     _ROCKSDB + "log.level": "RocksDB's own log is kept small, beside the database",

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from holdfast.common.backend_options import ROCKSDB, ROCKSDB_WITHOUT_EFFECT
+from holdfast.common.high_availability_options import HIGH_AVAILABILITY, HIGH_AVAILABILITY_WITHOUT_EFFECT
 from holdfast.common.option_types import BOOLEAN, DURATION, FLOAT, INTEGER, MEMORY, TEXT, Option, choice
+from holdfast.common.rest_options import REST
 from holdfast.types.settings import CheckpointMode, ClaimMode, ExecutionMode, RestartKind, Retention, StorageKind
 
 _CHECKPOINTING = "execution.checkpointing."
@@ -94,8 +96,9 @@ CHECKPOINT_INCREMENTAL: Option[bool] = Option(
     _CHECKPOINTING + "incremental",
     BOOLEAN,
     True,
-    "Write only what changed since the last completed checkpoint. Unlike in Flink it is on by default: a delta by "
-    "changed keys is never larger than a full image, and the chain of deltas is rebased before it costs more than one.",
+    "Write only what changed since the last completed checkpoint: changed keys, or new files of RocksDB. Unlike in "
+    "Flink it is on by default: it is never more than a full image, and a chain of deltas is rebased before it costs "
+    "more than one.",
     older=("state.backend.incremental",),
 )
 CHECKPOINT_INLINE_THRESHOLD: Option[int] = Option(
@@ -246,7 +249,7 @@ RECOVERY_FROM_LOCAL: Option[bool] = Option(
     BOOLEAN,
     True,
     "After a failure, a subtask on a host that still has its keyed state as of the restored checkpoint goes on with "
-    "that instead of reading the checkpoint's files. In the backend `lmdb`; on by default, unlike in Flink.",
+    "that instead of reading the checkpoint's files. On by default, unlike in Flink.",
     older=("state.backend.local-recovery",),
 )
 RECOVERY_ACCEPT_REPEATS: Option[bool] = Option(
@@ -357,15 +360,25 @@ WITHOUT_EFFECT: dict[str, str] = {
     _CHECKPOINTING + "local-backup.dirs": "see `holdfast.state.local-dir`",
     _CHECKPOINTING + "during-recovery.enabled": "a job restores completely before its first epoch",
     _RECOVERY + "without-channel-state.checkpoint-id": "channels have no state",
+    **HIGH_AVAILABILITY_WITHOUT_EFFECT,
     **ROCKSDB_WITHOUT_EFFECT,
 }
 
 #: Under these, a key that is neither known nor without effect is an error.
-CHECKED_PREFIXES = (_CHECKPOINTING, _RESTART, _RECOVERY, "holdfast.", "state.backend.rocksdb.")
+CHECKED_PREFIXES = (
+    _CHECKPOINTING,
+    _RESTART,
+    _RECOVERY,
+    "high-availability.",
+    "holdfast.",
+    "state.backend.rocksdb.",
+)
 
 ALL: tuple[Option[object], ...] = (
     *(value for value in list(globals().values()) if isinstance(value, Option)),
+    *HIGH_AVAILABILITY,
     *ROCKSDB,
+    *REST,
 )
 
 #: Every spelling of every option, in lower case.

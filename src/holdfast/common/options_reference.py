@@ -9,8 +9,13 @@ _SECTIONS = (
     ("Checkpoints", ("execution.checkpointing.",)),
     ("Recovery", ("execution.state-recovery.", "holdfast.recovery.")),
     ("Restart strategies", ("restart-strategy.",)),
+    ("High availability", ("high-availability.",)),
     ("RocksDB", ("state.backend.rocksdb.",)),
     ("State", ("state.", "holdfast.state.")),
+    (
+        "Job server and history",
+        ("rest.", "holdfast.rest.", "security.", "holdfast.jobs-dir", "jobmanager.archive.", "historyserver.", "web."),
+    ),
     ("Job and epochs", ("",)),
 )
 
@@ -22,8 +27,8 @@ Options are set in the program (`Configuration`), or in `config.yaml` (nested or
 `key: value`) in the directory that `HOLDFAST_CONF_DIR` or `FLINK_CONF_DIR` names, in `./conf`, or in the working
 directory. What the program sets wins. Keys and the words among their values may be written in capital letters, and the
 older spellings work. `spark.*` keys go to the Spark session. An unknown key under `execution.checkpointing.`,
-`execution.state-recovery.`, `restart-strategy.`, `state.backend.rocksdb.` or `holdfast.` is an error; other unknown
-keys are left alone.
+`execution.state-recovery.`, `restart-strategy.`, `high-availability.`, `state.backend.rocksdb.` or `holdfast.` is an
+error; other unknown keys are left alone.
 
 Durations are `10 min`, `5 s`, `500 ms` or a number of milliseconds; sizes are `5 mb`, `20 kb` (1024 bytes) or bytes.
 """

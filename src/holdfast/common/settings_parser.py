@@ -6,7 +6,7 @@ import difflib
 from dataclasses import dataclass
 from typing import Any
 
-from holdfast.common import options
+from holdfast.common import high_availability_options, options
 from holdfast.common.backend_options import ROCKSDB
 from holdfast.common.configuration import Configuration
 from holdfast.errors import ConfigurationError
@@ -23,6 +23,7 @@ from holdfast.types.settings import (
     RestartKind,
     RestartSettings,
     StorageKind,
+    ZooKeeperSettings,
 )
 
 #: Backend names of older Flink versions: the backend and the checkpoint storage that they stand for.
@@ -48,6 +49,7 @@ class ParsedSettings:
     job_id: str | None
     mode: ExecutionMode
     chaining: bool
+    zookeeper: ZooKeeperSettings | None
 
 
 def parse_settings(configuration: Configuration) -> ParsedSettings:
@@ -71,6 +73,7 @@ def parse_settings(configuration: Configuration) -> ParsedSettings:
         job_id=configuration.get(options.JOB_ID),
         mode=configuration.get(options.EXECUTION_MODE),
         chaining=configuration.get(options.OPERATOR_CHAINING),
+        zookeeper=zookeeper_settings(configuration),
     )
 
 
@@ -163,9 +166,35 @@ def recovery_settings(configuration: Configuration) -> RecoverySettings:
     )
 
 
+def zookeeper_settings(configuration: Configuration) -> ZooKeeperSettings | None:
+    """None when the job runs without standby drivers."""
+    get, keys = configuration.get, high_availability_options
+    if get(keys.TYPE) is keys.HighAvailabilityType.NONE:
+        return None
+    quorum = get(keys.QUORUM)
+    for key, value, meaning in (
+        (keys.QUORUM.key, quorum, "the servers of ZooKeeper, 'host:port,host:port,...'"),
+        (options.JOB_ID.key, get(options.JOB_ID), "the id under which all drivers of the job know it"),
+    ):
+        if not value:
+            raise ConfigurationError(
+                f"The option '{keys.TYPE.key}' is 'zookeeper' and '{key}' is not set; expected {meaning}"
+            )
+    return ZooKeeperSettings(
+        quorum=str(quorum),
+        root=get(keys.ROOT),
+        cluster_id=get(keys.CLUSTER_ID),
+        session_timeout_ms=get(keys.SESSION_TIMEOUT),
+        connection_timeout_ms=get(keys.CONNECTION_TIMEOUT),
+        retry_wait_ms=get(keys.RETRY_WAIT),
+    )
+
+
 def _checkpoint_directory(configuration: Configuration) -> str | None:
     """Where checkpoint files go; None keeps checkpoints in the driver's memory, even if a directory is set."""
     directory = configuration.get(options.CHECKPOINT_DIRECTORY)
+    if directory is None and zookeeper_settings(configuration) is not None:
+        directory = configuration.get(high_availability_options.STORAGE_DIRECTORY)
     storage = configuration.get(options.CHECKPOINT_STORAGE)
     if storage is None:
         storage = _OLDER_BACKENDS.get(configuration.get(options.BACKEND).lower(), ("", None))[1]

@@ -16,6 +16,7 @@ from holdfast.common.job_client import JobClient
 from holdfast.common.job_execution_result import JobExecutionResult
 from holdfast.common.options import EXECUTION_MODE, OPERATOR_CHAINING, SAVEPOINT_DIRECTORY
 from holdfast.common.restart_strategy import RestartStrategyConfiguration
+from holdfast.common.run_settings import PLAN_VARIABLE, run_settings
 from holdfast.common.settings_parser import ParsedSettings, parse_settings, restart_settings
 from holdfast.common.watermark_strategy import WatermarkStrategy
 from holdfast.connectors.collect import Collection
@@ -25,10 +26,11 @@ from holdfast.datastream.checkpointing_mode import CheckpointingMode
 from holdfast.datastream.coverage import note_accepted, refusal
 from holdfast.datastream.data_stream import CloseableIterator, DataStream
 from holdfast.datastream.execution_mode import RuntimeExecutionMode
+from holdfast.datastream.plan_description import describe_plan
+from holdfast.datastream.publication import publication_for
 from holdfast.errors import ProgramError
 from holdfast.graph.execution_mode import runs_as_batch
-from holdfast.graph.execution_plan import execution_plan
-from holdfast.graph.job_graph import JobSettings, build_job_graph
+from holdfast.graph.job_graph import JobSettings
 from holdfast.graph.stream_graph import Connection, Node, StreamGraph
 from holdfast.graph.submission import submit
 from holdfast.runtime.endpoints import SourceOperator
@@ -40,6 +42,8 @@ from holdfast.types.typeinfo import TypeInformation
 logger = logging.getLogger(__name__)
 
 _MAX_PARALLELISM = 32768
+_PLAN_TITLE = "----------------------- Execution Plan -----------------------"
+_PLAN_END = "-" * 62
 
 
 class StreamExecutionEnvironment:
@@ -52,14 +56,15 @@ class StreamExecutionEnvironment:
 
     @staticmethod
     def get_execution_environment(configuration: Configuration | None = None) -> StreamExecutionEnvironment:
-        """An environment with the settings of ``config.yaml`` or ``flink-conf.yaml``, where there is one, and
-        ``configuration`` above them.
+        """An environment with the settings of ``config.yaml`` or ``flink-conf.yaml``, where there is one, above them
+        those of the command line of ``holdfast run``, and ``configuration`` above all.
         """
-        given = configuration or Configuration()
+        given = Configuration(configuration)
+        told = run_settings(os.environ)
+        if told is not None:
+            given = given.layered_over(told)
         file = find_config_file(os.environ, Path.cwd())
-        return StreamExecutionEnvironment(
-            given.layered_over(read_config_file(file)) if file is not None else Configuration(given)
-        )
+        return StreamExecutionEnvironment(given.layered_over(read_config_file(file)) if file is not None else given)
 
     # -- settings
 
@@ -231,7 +236,15 @@ class StreamExecutionEnvironment:
         settings = self.job_settings()
         graph, self._graph = self._graph, StreamGraph()
         job_id = parse_settings(self._configuration).job_id or secrets.token_hex(16)
-        return JobClient(submit(graph, job_id, job_name or "Holdfast Streaming Job", settings))
+        name = job_name or "Holdfast Streaming Job"
+        if PLAN_VARIABLE in os.environ:
+            print(_PLAN_TITLE, describe_plan(graph, job_id, name, settings), _PLAN_END, sep="\n")
+            raise SystemExit(0)
+        # Before the job begins: a port that is taken, or a package that is missing, is told instead of a job.
+        publication = publication_for(self._configuration)
+        job = submit(graph, job_id, name, settings)
+        publication.publish(job)
+        return JobClient(job)
 
     def job_settings(self) -> JobSettings:
         """What the configuration says about the job that ``execute`` would run."""
@@ -251,12 +264,12 @@ class StreamExecutionEnvironment:
             chaining=parsed.chaining,
             spark=parsed.spark,
             parameters=self._configuration.to_dict(),
+            zookeeper=parsed.zookeeper,
         )
 
     def get_execution_plan(self) -> str:
         """The program so far as Flink's JSON: nodes, their parallelism and their inputs."""
-        settings = self.job_settings()
-        return execution_plan(build_job_graph(self._graph, "", "", settings, settings.parallelism or 1))
+        return describe_plan(self._graph, "", "", self.job_settings())
 
     def close(self) -> None:
         """Nothing is held open: the Spark session belongs to who made it, and jobs end by themselves."""

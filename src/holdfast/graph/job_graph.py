@@ -23,6 +23,7 @@ from holdfast.types.settings import (
     EpochSettings,
     RecoverySettings,
     RestartSettings,
+    ZooKeeperSettings,
 )
 
 
@@ -44,6 +45,8 @@ class JobSettings:
     chaining: bool = True
     spark: Mapping[str, str] = field(default_factory=dict)
     parameters: Mapping[str, str] = field(default_factory=dict)
+    #: None: without standby drivers.
+    zookeeper: ZooKeeperSettings | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -34,10 +34,11 @@ logger = logging.getLogger(__name__)
 
 
 class RunningJob:
-    """A job master and its thread."""
+    """A job master and its thread. ``application_id`` is that of the Spark application it runs in."""
 
-    def __init__(self, graph: JobGraph, master: JobMaster) -> None:
+    def __init__(self, graph: JobGraph, master: JobMaster, application_id: str) -> None:
         self.graph = graph
+        self.application_id = application_id
         self.master = master
         self.gateway = JobGateway(master)
         self._error: BaseException | None = None
@@ -83,7 +84,7 @@ def submit(graph: StreamGraph, job_id: str, name: str, settings: JobSettings) ->
     if adopted:
         job_graph = build_job_graph(graph, job_id, name, settings, parallelism, adopted)
     _warn_about_checkpointing(job_graph)
-    return RunningJob(job_graph, JobMaster(_job(job_graph), session)).start()
+    return RunningJob(job_graph, JobMaster(_job(job_graph), session), session.sparkContext.applicationId).start()
 
 
 def session_of(graph: StreamGraph, settings: JobSettings) -> Any:
@@ -115,6 +116,7 @@ def _job(graph: JobGraph) -> Job:
         sinks=sinks,
         data_frames=planned.data_frames,
         spark_settings=settings.spark,
+        zookeeper=settings.zookeeper,
     )
 
 

@@ -51,6 +51,8 @@ class FunctionOperator(Operator):
         super().__init__(spec)
         self.function = self.body
         self.runtime_context: RuntimeContext
+        #: Fields that only ``initialize_state`` made: where one cannot travel, nothing can make it again as it was.
+        self.made_from_state: frozenset[str] = frozenset()
 
     def bind_state(self) -> None:
         self.runtime_context = RuntimeContext(self.environment)
@@ -61,14 +63,18 @@ class FunctionOperator(Operator):
         return method_of(self.function, self.row_method)
 
     def initialize_state(self) -> None:
+        before = self.function_fields()
         with self._reported("initialize_state"):
             initialize_state_of(self.function, self.initialization_context())
+        self.made_from_state = self._changed_since(before)
 
     def initialization_context(self) -> FunctionInitializationContext:
         return FunctionInitializationContext(self.environment)
 
     def open(self) -> None:
+        before = self.function_fields()
         self._call("open", self.runtime_context)
+        self.made_from_state -= self._changed_since(before)
 
     def prepare_snapshot(self, checkpoint_id: int) -> None:
         self._emit_rows("prepare_snapshot_pre_barrier", checkpoint_id)
@@ -132,6 +138,11 @@ class FunctionOperator(Operator):
             if isinstance(function, WrappingFunction):
                 fields.pop(f"{path}wrapped_function", None)
         return fields
+
+    def _changed_since(self, before: dict[str, Any]) -> frozenset[str]:
+        missing = object()
+        now = self.function_fields()
+        return frozenset(name for name, value in now.items() if value is not before.get(name, missing))
 
     def adopt_function_fields(self, fields: dict[str, Any]) -> None:
         for path, function in self._paths():

@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from holdfast.errors import StoreVersionError
+from holdfast.errors import NotPicklableError, StoreVersionError
 from holdfast.runtime.chain import Chain
 from holdfast.runtime.context import StateSnapshotContext
 from holdfast.runtime.environment import OperatorEnvironment
@@ -174,7 +174,7 @@ class LiveTask:
                 if isinstance(operator, FunctionOperator):
                     own_fields, functions = operator.function_fields(), operator.functions()
                     packed["function"] = pack_fields(own_fields, operator.environment, functions)
-                    self._warn_once(operator, packed["function"].left_behind)
+                    self._check_left_behind(operator, packed["function"].left_behind)
                 fields[operator.spec.operator_id] = packed
         memory = {
             "chains": [chain.dump() for chain in self.chains],
@@ -203,8 +203,14 @@ class LiveTask:
     def _memory_path(self, stamp: Stamp) -> Path:
         return self._directory / f"{stamp.epoch}-{stamp.nonce}.memory"
 
-    def _warn_once(self, operator: Operator, left_behind: tuple[str, ...]) -> None:
+    def _check_left_behind(self, operator: FunctionOperator, left_behind: tuple[str, ...]) -> None:
         for name in left_behind:
+            if name in operator.made_from_state:
+                raise NotPicklableError(
+                    f"{operator.where}: the field '{name}', which initialize_state() made, cannot be pickled, so it "
+                    "would not get to the worker process of the next epoch, and initialize_state() is not called there "
+                    "again. Make it in open(), or leave what cannot be pickled out in its __getstate__."
+                )
             warning = (
                 f"{operator.where}: the field '{name}' cannot be pickled, so it does not travel between worker "
                 "processes; open() runs again where it is missing."

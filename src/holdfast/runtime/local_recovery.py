@@ -37,7 +37,7 @@ def continue_store(plan: JobPlan, attempt: int, directory: Path, stamp: Stamp) -
     copy = directory.with_name(f"{directory.name}.copy")
     for older in older_attempts(plan, attempt):
         shutil.rmtree(copy, ignore_errors=True)
-        if plan.backend.copy(older / directory.name, copy):
+        if plan.backend.copy(older / directory.name, copy, stamp):
             copy.rename(directory)
             store = _at(plan, directory, stamp)
             if store is not None:

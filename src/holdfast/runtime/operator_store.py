@@ -113,7 +113,7 @@ class OperatorStore:
             self._directory.mkdir(parents=True, exist_ok=True)
             self._store = self._plan.backend.open(self._directory)
             if self._store.stamp() != base:
-                restore_into(self._store, share, self._reader, base, self._clock)
+                restore_into(self._store, share, self._reader, base, self._clock, self._directory)
             self._store.begin(base)
         return self._store
 

@@ -9,8 +9,10 @@ from dataclasses import dataclass
 import msgspec
 
 from holdfast.failpoints import failpoint
-from holdfast.state.canonical.keyed_tables import TablePlace, write_keyed_tables
+from holdfast.state.canonical.keyed_tables import write_keyed_tables
 from holdfast.state.canonical.operator_tables import write_operator_tables, write_raw_table
+from holdfast.state.canonical.places import TablePlace
+from holdfast.state.entry_strategies import PreparedEntries
 from holdfast.state.handles import (
     CheckpointRequest,
     FileHandle,
@@ -22,7 +24,8 @@ from holdfast.state.handles import (
 from holdfast.state.keygroups import KeyGroupRange
 from holdfast.state.operator_state_file import encode_operator_state
 from holdfast.state.snapshot_io import SnapshotWriter
-from holdfast.state.snapshots import PreparedSnapshot, async_write
+from holdfast.state.snapshots import async_write
+from holdfast.state.strategies import PreparedSnapshot
 
 
 @dataclass(frozen=True)
@@ -64,7 +67,7 @@ class PreparedSubtask:
             alignment_millis=self.alignment_millis,
             sync_millis=self.sync_millis,
             async_millis=round((time.monotonic() - started) * 1000),
-            bytes_written=sum(handle.size for handle in written.handles()),
+            bytes_written=sum(handle.size for handle in written.written_by(self.request.checkpoint_id)),
         )
 
     def _write_files(self, writer: SnapshotWriter, heartbeat: Callable[[], None]) -> SubtaskSnapshot:
@@ -88,7 +91,10 @@ class PreparedSubtask:
 
     def _write_tables(self, writer: SnapshotWriter, heartbeat: Callable[[], None]) -> SubtaskSnapshot:
         place = TablePlace.of(self.operator_id, self.uid, self.operator_name, self.subtask, self.nonce)
-        keyed = None if self.keyed is None else write_keyed_tables(self.keyed, writer, place, heartbeat)
+        keyed = None
+        if self.keyed is not None:
+            assert isinstance(self.keyed, PreparedEntries), "what becomes tables was pinned as entries"
+            keyed = write_keyed_tables(self.keyed, writer, place, heartbeat)
         self._uploading()
         raw = {
             keyed_state: None if data is None else write_raw_table(data, keyed_state, writer, place, heartbeat)

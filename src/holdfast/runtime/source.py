@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from holdfast.errors import NotPicklableError, RestoreError
+from holdfast.errors import RestoreError
 from holdfast.runtime.batch import Batch
 from holdfast.runtime.contracts import CheckpointedFunction, CheckpointListener, Function
 from holdfast.state.descriptors import ListStateDescriptor
@@ -156,8 +156,8 @@ class ReadingFunction(ParallelSourceFunction, CheckpointedFunction, CheckpointLi
         store = context.get_operator_state_store()
         if context.has_restored_state() and _POSITIONS not in store.get_registered_state_names():
             raise RestoreError(
-                f"{self.get_runtime_context().get_task_name_with_subtasks()} is a source, and what is restored under its "
-                "uid is the state of an operator that was none: it says nothing of how far the source has read, and the "
+                f"{self.get_runtime_context().get_task_name_with_subtasks()} is a source, and what is restored under "
+                "its uid comes from an operator that was none: it does not say how far the source has read, so the "
                 "source would read nothing, or everything again. Give the source another uid, under which it starts "
                 "anew, or restore the source that wrote the snapshot."
             )
@@ -188,10 +188,5 @@ class ReadingFunction(ParallelSourceFunction, CheckpointedFunction, CheckpointLi
         self._live_reader().close()
 
     def _live_reader(self) -> SourceReader:
-        if self._reader is None:
-            raise NotPicklableError(
-                f"{self.get_runtime_context().get_task_name_with_subtasks()}: the reader of this source cannot be "
-                "pickled, so it did not get from one worker process to the next. Leave open files and connections out "
-                "in its __getstate__."
-            )
+        assert self._reader is not None, "initialize_state has made it"
         return self._reader

@@ -9,22 +9,13 @@ import msgspec
 
 from holdfast.checkpoint.claim import SnapshotClaim
 from holdfast.checkpoint.completed import CompletedCheckpoint
-from holdfast.checkpoint.completed_store import (
-    CompletedCheckpointStore,
-    FileCompletedCheckpointStore,
-    MemoryCompletedCheckpointStore,
-)
 from holdfast.checkpoint.coordinator import CheckpointCoordinator
-from holdfast.checkpoint.job_directory import JobDirectory
+from holdfast.checkpoint.job_directory import JobDirectory, JobEnd
+from holdfast.checkpoint.job_home import JobHome
+from holdfast.checkpoint.leadership import Pause
 from holdfast.checkpoint.policy import CheckpointPolicy, deletes_checkpoints
 from holdfast.checkpoint.restore_rules import RestoreRules, match_operators
-from holdfast.checkpoint.storage import (
-    CheckpointStorage,
-    FileCheckpointStorage,
-    MemoryCheckpointStorage,
-    open_snapshot,
-    split_checkpoint_path,
-)
+from holdfast.checkpoint.storage import open_snapshot, split_checkpoint_path
 from holdfast.errors import JobLockedError, StorageError
 from holdfast.runtime.epoch import RestoredJob
 from holdfast.spark.job import Job
@@ -64,31 +55,38 @@ def restore_rules(recovery: RecoverySettings) -> RestoreRules:
 
 
 class JobCheckpoints:
-    """Owns the job's directory for as long as the job runs in this driver."""
+    """The checkpoints of a job in this driver, from one leadership of it to the next: ``lead`` begins one, and
+    ``close``, ``suspend`` or ``step_down`` ends it. Where nobody waits for another driver the first begins at once.
+    """
 
     def __init__(self, job: Job) -> None:
         self._job = job
-        self.directory: JobDirectory | None = None
-        self._memory_attempts = 0
-        if job.checkpoint.directory is not None:
-            self.directory = JobDirectory(job.checkpoint.directory, job.facts.job_id)
-            self.directory.lock()
-        try:
-            self._open(job)
-        except BaseException:
-            self.release()
-            raise
-
-    def _open(self, job: Job) -> None:
-        settings = job.checkpoint
-        if settings.directory is not None:
-            files = FileCheckpointStorage(settings.directory, job.facts.job_id, settings.inline_threshold)
-            self.storage: CheckpointStorage = files
-            self.store: CompletedCheckpointStore = FileCompletedCheckpointStore(files, settings.num_retained)
+        self._home = JobHome.of(job.facts.job_id, job.checkpoint, job.zookeeper)
+        self.storage = self._home.storage
+        self.leadership = self._home.leadership
+        self._initial: RestorePoint | None = None
+        #: What the job ended with.
+        self._savepoint: CompletedCheckpoint | None = None
+        self._stop_point: RestorePoint | None = None
+        if self.leadership.waits:
+            self._make_coordinator()
         else:
-            memory = MemoryCheckpointStorage()
-            self.storage = memory
-            self.store = MemoryCompletedCheckpointStore(memory, settings.num_retained)
+            self.lead(_no_pause)
+
+    def lead(self, pause: Pause) -> JobEnd | None:
+        """Lead the job from now on. How it ended, when another driver has brought it to its end meanwhile."""
+        end = self.leadership.acquire(pause)
+        try:
+            if end is None:
+                self._make_coordinator()
+                self._open(self._home.directory)
+        except BaseException:
+            self.leadership.release()
+            raise
+        return end
+
+    def _make_coordinator(self) -> None:
+        settings, services = self._job.checkpoint, self._home.services()
         policy = CheckpointPolicy(
             interval_ms=settings.interval_ms,
             min_pause_ms=settings.min_pause_ms,
@@ -97,32 +95,31 @@ class JobCheckpoints:
             tolerable_failures=settings.tolerable_failures,
             incremental=settings.incremental,
         )
+        self.store = services.store
+        self.coordinator = CheckpointCoordinator(policy, self._job.facts, self.storage, services, wall_clock)
+
+    def _open(self, directory: JobDirectory | None) -> None:
+        """Find what drivers before this one left."""
         damaged = self.store.recover()
-        self._initial: RestorePoint | None = None
-        if self.directory is not None and self.directory.has_ended():
+        self._initial = None
+        if directory is not None and directory.has_ended():
             self._initial = self._open_initial()
-            self.directory.check_may_go_on(self._initial.metadata if self._initial is not None else None)
+            directory.check_may_go_on(self._initial.metadata if self._initial is not None else None)
             # Its driver may have died before it could let go of them.
             kept = [each.checkpoint_id for each in self.store.all()]
             for superseded in kept + [each.checkpoint_id for each in damaged]:
                 self.store.remove(superseded)
-            self.directory.forget_end()
+            directory.forget_end()
         elif self.store.latest() is None:
             # Once the job has a checkpoint of its own, the other snapshot is not needed, and may be gone.
             self._initial = self._open_initial()
-        self.coordinator = CheckpointCoordinator(policy, job.facts, self.storage, self.store, wall_clock)
-        self._claim = SnapshotClaim(self.directory)
-        if job.recovery.claim is ClaimMode.CLAIM and job.recovery.path is not None and self._initial is not None:
-            self._claim.take(job.recovery.path)
-        #: What the job ended with.
-        self._savepoint: CompletedCheckpoint | None = None
-        self._stop_point: RestorePoint | None = None
+        self._claim = SnapshotClaim(directory)
+        recovery = self._job.recovery
+        if recovery.claim is ClaimMode.CLAIM and recovery.path is not None and self._initial is not None:
+            self._claim.take(recovery.path)
 
     def next_attempt(self) -> int:
-        if self.directory is not None:
-            return self.directory.next_attempt()
-        self._memory_attempts += 1
-        return self._memory_attempts
+        return self.leadership.next_attempt()
 
     def select(self) -> RestorePoint | None:
         """The newest readable checkpoint of this job, else the snapshot that the job was started from, else nothing;
@@ -177,8 +174,8 @@ class JobCheckpoints:
         """From here on the savepoint is what there is of the job: its rows are published, here or by whoever goes on
         from it, and nothing goes back beyond it.
         """
-        if self.directory is not None:
-            self.directory.record_end(_FINISHED, savepoint)
+        if self._home.directory is not None:
+            self._home.directory.record_end(_FINISHED, savepoint)
         self._savepoint = savepoint
         metadata, reader = open_snapshot(savepoint.location)
         self._stop_point = RestorePoint(metadata, reader, None, metadata.operators, foreign=True)
@@ -198,32 +195,42 @@ class JobCheckpoints:
 
     def close(self, status: str) -> None:
         """The job has ended: its checkpoints go, or stay, as the retention says."""
-        delete = deletes_checkpoints(self._job.checkpoint.retention, status) and self.coordinator.disposable
-        if delete and (status == _FINISHED or self.coordinator.may_have_published):
-            delete = self._record_end(status)
-        self.coordinator.shut_down(delete)
-        self.release()
+        try:
+            delete = deletes_checkpoints(self._job.checkpoint.retention, status) and self.coordinator.disposable
+            if delete and (status == _FINISHED or self.coordinator.may_have_published):
+                delete = self._record_end(status)
+            self.coordinator.shut_down(delete)
+            self.leadership.announce_end(status)
+        finally:
+            self.leadership.release()
 
     def suspend(self) -> None:
         """The driver ends, and there is still something to do for the job: whatever the retention says, its
         checkpoints stay.
         """
-        self.coordinator.shut_down(delete_checkpoints=False)
-        self.release()
+        try:
+            self.coordinator.shut_down(delete_checkpoints=False)
+        finally:
+            self.leadership.release()
+
+    def step_down(self) -> None:
+        """Another driver may lead the job by now: everything of it is left as it is."""
+        self.coordinator.abandon()
+        self.leadership.release()
 
     def _record_end(self, status: str) -> bool:
         """Before its checkpoints go: without them the next run of this id would begin anew. False when the checkpoints
         have to stay in the place of the record.
         """
-        if self.directory is None:
+        if self._home.directory is None:
             return True
         try:
-            self.directory.record_end(status, self._savepoint)
+            self._home.directory.record_end(status, self._savepoint)
         except StorageError as error:
             logger.warning("That the job ended could not be recorded, so its checkpoints stay: %s", error)
             return False
         return True
 
-    def release(self) -> None:
-        if self.directory is not None:
-            self.directory.unlock()
+
+def _no_pause(seconds: float) -> None:
+    """For a leadership that nobody waits for."""

@@ -11,7 +11,13 @@ from typing import Any
 from holdfast.checkpoint.job import JobFacts
 from holdfast.runtime.plan import JobPlan
 from holdfast.runtime.sink import TwoPhaseCommitSink
-from holdfast.types.settings import CheckpointSettings, EpochSettings, RecoverySettings, RestartSettings
+from holdfast.types.settings import (
+    CheckpointSettings,
+    EpochSettings,
+    RecoverySettings,
+    RestartSettings,
+    ZooKeeperSettings,
+)
 
 
 class JobStatus(Enum):
@@ -26,6 +32,8 @@ class JobStatus(Enum):
     CANCELED = "CANCELED"
     FINISHED = "FINISHED"
     RESTARTING = "RESTARTING"
+    #: Stopped in this driver; another one may go on with it.
+    SUSPENDED = "SUSPENDED"
 
 
 @dataclass(frozen=True)
@@ -52,6 +60,8 @@ class Job:
     sinks: Mapping[str, TwoPhaseCommitSink]
     data_frames: tuple[DataFrameInput, ...] = ()
     spark_settings: Mapping[str, str] = field(default_factory=dict)
+    #: None: a job is led by the driver that holds the lock of its directory.
+    zookeeper: ZooKeeperSettings | None = None
 
 
 @dataclass(frozen=True)

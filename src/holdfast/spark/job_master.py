@@ -14,6 +14,7 @@ from holdfast.checkpoint.restart import RestartStrategy, strategy_for
 from holdfast.errors import (
     HoldfastError,
     JobExecutionError,
+    LeadershipLostError,
     PartialOutputError,
     ProgramError,
     RestoreError,
@@ -55,23 +56,83 @@ class JobMaster:
         self._completed_at_move = -1
         self._unfinished = False
         self._executors = 0
-        self._transactions = SinkTransactions(job.facts.job_id, job.sinks)
         self.checkpoints = JobCheckpoints(job)
+        self._transactions = SinkTransactions(job.facts.job_id, job.sinks, self.checkpoints.leadership.check)
 
     def run(self) -> JobHistory:
-        """Until the job has ended. JobExecutionError when it failed for good."""
+        """Until the job has ended, here or in another driver that led it. JobExecutionError when it failed for good."""
+        while True:
+            try:
+                if self.checkpoints.leadership.waits and not self._await_leadership():
+                    return self.history
+                return self._run_as_leader()
+            except LeadershipLostError as lost:
+                self._step_down(lost)
+
+    def _await_leadership(self) -> bool:
+        """False when there is nothing left to lead: the job has ended, or this driver was asked to wait no longer."""
+        if self.history.status is JobStatus.CREATED:
+            self._set_status(JobStatus.INITIALIZING)
+        try:
+            end = self.checkpoints.lead(self._pause)
+        except JobCancelled:
+            logger.warning("This driver waits no longer for the leadership of job %s", self.job.facts.job_id)
+            self._set_status(JobStatus.CANCELED)
+            return False
+        except LeadershipLostError:
+            raise
+        except BaseException:
+            self._set_status(JobStatus.FAILED)
+            raise
+        if end is None:
+            return True
+        self.checkpoints.step_down()
+        self._set_status(JobStatus(end.status))
+        logger.info("Job %s was brought to its end by another driver: %s", self.job.facts.job_id, end.status)
+        if self.history.status is JobStatus.FAILED:
+            raise JobExecutionError(
+                f"Job '{self.job.facts.job_name}' ({self.job.facts.job_id}) failed at {end.at} in the driver that "
+                "led it while this one waited; the log of that driver says why."
+            )
+        return False
+
+    def _run_as_leader(self) -> JobHistory:
         status = JobStatus.FAILED
+        self._unfinished = False
         try:
             with epoch_session(self._session, self.job.spark_settings, own=not self.job.data_frames) as session:
                 status = self._run_attempts(session)
-        finally:
-            self._set_status(status)
-            if self._unfinished:
-                self.checkpoints.suspend()
-            else:
-                self.checkpoints.close(status.value)
-            self._answer_ending(status)
+        except LeadershipLostError:
+            raise
+        except BaseException:
+            self._close(status)
+            raise
+        self._close(status)
         return self.history
+
+    def _close(self, status: JobStatus) -> None:
+        self._set_status(status)
+        if self._unfinished:
+            self.checkpoints.suspend()
+        else:
+            self.checkpoints.close(status.value)
+        self._answer_ending(status)
+
+    def _step_down(self, lost: LeadershipLostError) -> None:
+        """Leave the job to another driver: no checkpoint is aborted, no file deleted, no transaction touched."""
+        self._set_status(JobStatus.SUSPENDED)
+        self.execution_graph.end(ExecutionState.CANCELED)
+        self.checkpoints.step_down()
+        self._answer_ending(JobStatus.SUSPENDED, str(lost))
+        waits = self.checkpoints.leadership.waits
+        reason = "waiting for leadership" if waits else "another driver has the job"
+        self.history.failures.append(FailureRecord(self.history.attempt, time.time(), lost, False, reason))
+        logger.warning("Attempt %d of job %s ends here: %s", self.history.attempt, self.job.facts.job_id, lost)
+        if not waits:
+            raise JobExecutionError(
+                f"Job '{self.job.facts.job_name}' ({self.job.facts.job_id}) was taken from this driver: {lost}. What "
+                "it completed is kept, and the driver that has the job now goes on from there."
+            ) from lost
 
     def _run_attempts(self, session: SparkSession) -> JobStatus:
         job = self.job
@@ -97,6 +158,8 @@ class JobMaster:
                 self.execution_graph.end(ExecutionState.CANCELED)
                 self._settle_transactions()
                 return JobStatus.CANCELED
+            except LeadershipLostError:
+                raise
             except Exception as error:
                 failure = failure_of(error)
                 if self.checkpoints.stopped_at is not None:
@@ -151,7 +214,7 @@ class JobMaster:
         if holds and own is not None:
             self.checkpoints.coordinator.begin_commit(own.checkpoint_id)
         left = self.checkpoints.left_to_others()
-        self._transactions.recover(operators, self.checkpoints.dead_origin(point), left)
+        self._transactions.recover(operators, self.checkpoints.dead_origin(point), self.history.attempt, left)
         if holds and own is not None:
             self.checkpoints.coordinator.committed(own.checkpoint_id)
 
@@ -217,6 +280,8 @@ class JobMaster:
         """No attempt follows: what a completed checkpoint holds is committed, and the rest is aborted."""
         try:
             self._recover_transactions(self.checkpoints.select())
+        except LeadershipLostError:
+            raise
         except Exception as error:
             self._unfinished = True
             logger.warning(

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 
@@ -22,31 +22,43 @@ _Owner = tuple[str, int]
 
 
 class SinkTransactions:
-    """Handles that were pre-committed and not yet committed, per (sink, subtask), in the order of their epochs."""
+    """Handles that were pre-committed and not yet committed, per (sink, subtask), in the order of their epochs.
 
-    def __init__(self, job_id: str, sinks: Mapping[str, TwoPhaseCommitSink]) -> None:
+    ``confirm`` is called ahead of everything that others can see; it raises when this driver does not lead the job any
+    more. Should it lose the job right behind that, nothing is done that its successor would not do: what is committed
+    is in a completed checkpoint, and of the job's transactions none is aborted that began after this attempt.
+    """
+
+    def __init__(
+        self, job_id: str, sinks: Mapping[str, TwoPhaseCommitSink], confirm: Callable[[], None] = lambda: None
+    ) -> None:
         self._job_id = job_id
         self._sinks = sinks
+        self._confirm = confirm
+        self._attempt = 0
         self._waiting: dict[_Owner, list[tuple[int, bytes]]] = defaultdict(list)
 
     def recover(
         self,
         restored: Iterable[OperatorRecord],
         snapshot_jobs: Iterable[str],
+        attempt: int,
         left_to_others: Iterable[OperatorRecord] = (),
     ) -> None:
-        """A new attempt begins, or none follows: commit what the restored checkpoint holds, abort everything else that
-        is open and not ``left_to_others``.
+        """``attempt`` begins, or was the last one: commit what the restored checkpoint holds, abort everything else
+        that is open and not ``left_to_others``.
 
         ``snapshot_jobs`` are jobs whose open transactions are ours to abort: this one, and one that is known to be
         dead.
         """
         self._waiting.clear()
+        self._attempt = attempt
         held, others = _handles_of(restored), _handles_of(left_to_others)
         jobs = [self._job_id, *snapshot_jobs]
         for operator_id, sink in self._sinks.items():
             handles = held.get(operator_id, [])
             if handles:
+                self._confirm()
                 _commit(sink, handles, recovering=True)
             self._abort_others(operator_id, jobs, handles + others.get(operator_id, []))
 
@@ -58,10 +70,13 @@ class SinkTransactions:
 
     def _abort_others(self, operator_id: str, jobs: Iterable[str], handles: Iterable[bytes]) -> None:
         """Abort the sink's open transactions of these jobs, except those of ``handles``."""
+        self._confirm()
         sink = self._sinks[operator_id]
         kept = {sink.name_of(handle) for handle in handles}
         for job in jobs:
             for name in list(sink.open_transactions(job)):
+                if job == self._job_id and name.attempt > self._attempt:
+                    continue
                 if name not in kept and (name.operator_id == operator_id or name.operator_id not in self._sinks):
                     logger.info("Aborting transaction %s: it is in no completed checkpoint", name)
                     sink.abort(name)
@@ -98,6 +113,7 @@ class SinkTransactions:
             )
             if not due:
                 continue
+            self._confirm()
             failpoint("sink.before-commit", operator=operator_id)
             _commit(sink, [handle for _, _, handle in due], recovering=False)
             failpoint("sink.after-commit", operator=operator_id)

@@ -100,6 +100,26 @@ class KeyedFile(msgspec.Struct, frozen=True, omit_defaults=True):
     state_id: int | None = None  # of the only state in it, where the file is a table
 
 
+class NativeFile(msgspec.Struct, frozen=True):
+    """One file of a database, under the name that it has there."""
+
+    name: str
+    handle: FileHandle
+    checkpoint_id: int  # the checkpoint that stored it
+
+
+class NativeImage(msgspec.Struct, frozen=True):
+    """All files of a database, in the format of its engine. Files that never change are stored once for all images."""
+
+    engine: str
+    files: tuple[NativeFile, ...]
+    empty: bool  # no state has an entry
+
+    @property
+    def size(self) -> int:
+        return sum(file.handle.size for file in self.files)
+
+
 class StateMeta(msgspec.Struct, frozen=True):
     """A registered keyed state: its name, its id inside stored keys, its kind and its serializers' snapshots."""
 
@@ -111,7 +131,9 @@ class StateMeta(msgspec.Struct, frozen=True):
 
 
 class KeyedSnapshot(msgspec.Struct, frozen=True):
-    """Keyed state of one (operator, subtask): files in order of application."""
+    """Keyed state of one (operator, subtask): a database in the format of its engine, or files of entries, or such
+    files on top of a database, in order of application.
+    """
 
     first_key_group: int
     last_key_group: int
@@ -119,6 +141,28 @@ class KeyedSnapshot(msgspec.Struct, frozen=True):
     states: tuple[StateMeta, ...]
     key_serializer: dict[str, Any]
     backend: str
+    native: NativeImage | None = None
+
+    @property
+    def stands_alone(self) -> bool:
+        """Whether it needs nothing of the checkpoint that it is based on."""
+        return self.native is not None or (bool(self.files) and self.files[0].kind is SnapshotKind.FULL)
+
+    @property
+    def has_entries(self) -> bool:
+        return any(file.entries for file in self.files) or (self.native is not None and not self.native.empty)
+
+    def handles(self) -> Iterator[FileHandle]:
+        if self.native is not None:
+            yield from (file.handle for file in self.native.files)
+        yield from (file.handle for file in self.files)
+
+    def written_by(self, checkpoint_id: int) -> Iterator[FileHandle]:
+        """The files that one checkpoint stored."""
+        files: tuple[KeyedFile | NativeFile, ...] = self.files
+        if self.native is not None:
+            files += self.native.files
+        return (file.handle for file in files if file.checkpoint_id == checkpoint_id)
 
 
 class ListStateSnapshot(msgspec.Struct, frozen=True):
@@ -186,7 +230,16 @@ class SubtaskSnapshot(msgspec.Struct, frozen=True):
     def handles(self) -> Iterator[FileHandle]:
         """All that it is stored in."""
         if self.keyed is not None:
-            yield from (file.handle for file in self.keyed.files)
+            yield from self.keyed.handles()
+        yield from self._other_handles()
+
+    def written_by(self, checkpoint_id: int) -> Iterator[FileHandle]:
+        """What one checkpoint stored of it."""
+        if self.keyed is not None:
+            yield from self.keyed.written_by(checkpoint_id)
+        yield from self._other_handles()
+
+    def _other_handles(self) -> Iterator[FileHandle]:
         yield from (table.handle for table in self.operator_tables if table.handle is not None)
         if self.raw_keyed is not None:
             yield self.raw_keyed.handle

@@ -27,12 +27,15 @@ FIRST_RESERVED_ID = 0xFF00
 REGISTRY_KEY = LOCAL_PREFIX + b"\xff\xfe"
 #: How far the removal of expired entries has come, by state id (see state/ttl_sweep.py).
 SWEEPS = LOCAL_PREFIX + b"\xff\xfd"
-#: Free for the task that owns the store: what a subtask keeps between epochs beside its keyed state.
-TASK_AREA = LOCAL_PREFIX + b"\xff\xff"
 #: Above every state entry, below every local one.
 STATES_END = LOCAL_PREFIX
 
 group_bytes = id_bytes = _U16.pack
+
+
+def groups_end(last_group: int) -> bytes:
+    """Above every entry of the key groups up to this one, below those of all others."""
+    return _U16.pack(last_group + 1)
 
 
 def read_id(stored: bytes) -> int:

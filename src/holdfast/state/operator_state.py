@@ -213,9 +213,7 @@ class DefaultOperatorStateBackend:
         entry.restored = []
 
     def _migrated(self, name: str, stored: Mapping[str, Any], new: Serializer, data: Sequence[bytes]) -> list[bytes]:
-        """The stored elements as the new serializer reads them. Where there is none, there is nothing to be read."""
-        if not data:
-            return []
+        """The stored elements as the new serializer reads them."""
         old = serializer_from_snapshot(dict(stored))
         if compatibility(dict(stored), new) is Compatibility.INCOMPATIBLE:
             raise StateMigrationError(

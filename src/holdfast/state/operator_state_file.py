@@ -20,7 +20,6 @@ from holdfast.state.parts_file import PartsFileReader, encode_parts_file
 from holdfast.state.redistribution import redistribute
 from holdfast.state.snapshot_io import SnapshotReader
 
-
 PartsReader = PartsFileReader | PartsTableReader
 
 

@@ -6,17 +6,19 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from heapq import merge as merge_sorted
 from itertools import chain, islice
+from pathlib import Path
 
 from holdfast.state import registry
 from holdfast.state.canonical.keyed_tables import KeyedTableReader, bytes_of_table
 from holdfast.state.epoch_log import RangeSet, changed_keys
-from holdfast.state.handles import FileHandle, KeyedFile, KeyedSnapshot, SnapshotKind
+from holdfast.state.handles import FileHandle, KeyedFile, KeyedSnapshot, NativeImage, SnapshotKind
 from holdfast.state.keyed_file import Entry, KeyedFileReader, reads_at_once
 from holdfast.state.keygroups import UPPER_BOUND_MAX_PARALLELISM, KeyGroupRange
 from holdfast.state.layout import HEAD_LENGTH, REGISTRY_KEY, id_bytes, read_id
 from holdfast.state.migration import stamping
 from holdfast.state.redistribution import assign_keyed
 from holdfast.state.regrouping import Regrouping
+from holdfast.state.rocksdb.restore import entries_of as native_entries
 from holdfast.state.snapshot_io import SnapshotReader
 from holdfast.state.store import LocalStore, Stamp
 from holdfast.state.timers import index_entry
@@ -49,6 +51,14 @@ class KeyedShare:
         """The key groups that it reads."""
         return self.key_groups if self.regrouping is None else _EVERY_KEY_GROUP
 
+    @property
+    def whole_image(self) -> NativeImage | None:
+        """The database of the only subtask that it reads, if that had the same key groups and wrote nothing else."""
+        if len(self.snapshots) != 1 or self.regrouping is not None or self.snapshots[0].files:
+            return None
+        (only,) = self.snapshots
+        return only.native if KeyGroupRange(only.first_key_group, only.last_key_group) == self.key_groups else None
+
     def files_of(self, snapshot: KeyedSnapshot) -> list[KeyedFile]:
         """The files of one of its snapshots that it reads, in order of application."""
         starts = [number for number, file in enumerate(snapshot.files) if file.kind is SnapshotKind.FULL]
@@ -62,23 +72,29 @@ def restore_into(
     reader: SnapshotReader,
     stamp: Stamp,
     clock: Callable[[], int] = wall_clock,
+    scratch: Path | None = None,
 ) -> None:
     """Make ``share`` the content of ``store``, at ``stamp``.
 
-    Only blocks with key groups of the share are read. Subtasks that gave the same state different ids are brought
+    What one subtask wrote as the files of its database, and one subtask with the same key groups and the same engine
+    reads, is taken as it is. Otherwise its entries are read, from a database below ``scratch``. Of files of entries
+    only blocks with key groups of the share are read. Subtasks that gave the same state different ids are brought
     together, as are those that stored it with and without a time to live, and the index of timers is built anew.
     Without snapshots the store is empty.
     """
     merged, id_changes = registry.merge(share.snapshots)
+    known = [(REGISTRY_KEY, merged.encode())]
+    image = share.whole_image
+    if image is not None and store.load_native(image, reader, known, stamp):
+        return
     timer_ids = {meta.state_id for meta in merged.states() if meta.kind == registry.TIMERS}
     entries: Iterator[tuple[bytes, bytes]] = chain.from_iterable(
-        _renamed(_stamped(_entries_of(share, snapshot, reader), snapshot, merged, clock), changes)
+        _renamed(_stamped(_entries_of(share, snapshot, reader, scratch), snapshot, merged, clock), changes)
         for snapshot, changes in zip(share.snapshots, id_changes, strict=True)
     )
     if share.regrouping is not None:
         entries = share.regrouping.of_range(entries, share.key_groups)
-    known = [[(REGISTRY_KEY, merged.encode())]] if share.snapshots else []
-    store.load(chain(known, _batches(entries, timer_ids)), stamp)
+    store.load(chain([known] if share.snapshots else [], _batches(entries, timer_ids)), stamp)
 
 
 class RestoreForecast:
@@ -90,7 +106,9 @@ class RestoreForecast:
 
     def bytes_of(self, share: KeyedShare) -> int:
         files = [file for snapshot in share.snapshots for file in share.files_of(snapshot)]
-        return sum(self._bytes_of(file, share.read_groups) for file in files)
+        images = [snapshot.native for snapshot in share.snapshots if snapshot.native is not None]
+        entries = sum(self._bytes_of(file, share.read_groups) for file in files)
+        return entries + sum(image.size for image in images)
 
     def _bytes_of(self, file: KeyedFile, key_groups: KeyGroupRange) -> int:
         if file.handle.table is not None:
@@ -107,17 +125,25 @@ def _range_of(file: KeyedFile) -> KeyGroupRange:
     return KeyGroupRange(file.first_key_group, file.last_key_group)
 
 
-def _entries_of(share: KeyedShare, snapshot: KeyedSnapshot, reader: SnapshotReader) -> Iterator[tuple[bytes, bytes]]:
+def _entries_of(
+    share: KeyedShare, snapshot: KeyedSnapshot, reader: SnapshotReader, scratch: Path | None
+) -> Iterator[tuple[bytes, bytes]]:
     """What the files of one snapshot make up: in key order or, where it has a table for each state, table by table."""
     files = share.files_of(snapshot)
     if any(file.handle.table is not None for file in files):
         tables = (KeyedTableReader(file, snapshot, reader, share.read_groups) for file in files)
         return chain.from_iterable(chain.from_iterable(table.batches()) for table in tables)
     readers = [KeyedFileReader(file, reader, share.read_groups) for file in files]
-    streams = [chain.from_iterable(one.batches()) for one in readers]
-    if len(readers) == 1:
+    streams: list[Iterable[Entry]] = [chain.from_iterable(one.batches()) for one in readers]
+    ranges = [one.ranges for one in readers]
+    if snapshot.native is not None:
+        database = native_entries(snapshot.native, reader, share.read_groups, scratch)
+        if not readers:
+            return database
+        streams, ranges = [database, *streams], [[], *ranges]
+    if len(streams) == 1:
         return ((key, value) for key, value in streams[0] if value is not None)
-    return _applied(streams, [one.ranges for one in readers])
+    return _applied(streams, ranges)
 
 
 def _applied(

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from holdfast.errors import StorageError
 from holdfast.failpoints import failpoint
 from holdfast.state.handles import FileHandle
+from holdfast.state.snapshot_files import storage_of
 from holdfast.state.snapshot_io import CheckpointNotes, SnapshotWriter
 from holdfast.storage.checksum import checksum
 from holdfast.storage.filesystem import Storage, is_missing
@@ -32,7 +33,7 @@ class SavepointWriter(SnapshotWriter):
         if not is_inside(name):
             raise ValueError(f"a file of a savepoint is called {name!r}; expected a path inside of its folder")
         failpoint("snapshot.write", checkpoint=self.checkpoint_id, attempt=self.attempt, name=name)
-        Storage.for_uri(self.directory).write_atomic(name, data)
+        storage_of(self.directory).write_atomic(name, data)
         return FileHandle(path=name, size=len(data), checksum=checksum(data))
 
     def notes(self) -> SavepointNotes:
@@ -74,7 +75,7 @@ class SavepointNotes(CheckpointNotes):
 
     @property
     def _storage(self) -> Storage:
-        return Storage.for_uri(self.directory)
+        return storage_of(self.directory)
 
     def _path_of(self, name: str) -> str:
         return f"{NOTE_PREFIX}{self.attempt}-{name}"

@@ -22,7 +22,7 @@ _GIVEN_UP = "given-up"
 
 
 @lru_cache(maxsize=64)
-def _storage(uri: str) -> Storage:
+def storage_of(uri: str) -> Storage:
     """One connection per process and directory: a task writes many small files."""
     return Storage.for_uri(uri)
 
@@ -49,7 +49,7 @@ class FileSnapshotWriter(SnapshotWriter):
             return FileHandle(path="", size=len(data), checksum=digest, inline=bytes(data))
         path = self.path_of(name, shared)
         failpoint("snapshot.write", checkpoint=self.checkpoint_id, attempt=self.attempt, name=name)
-        _storage(self.directory).write_atomic(path, data)
+        storage_of(self.directory).write_atomic(path, data)
         return FileHandle(path=path, size=len(data), checksum=digest)
 
     def notes(self) -> FileNotes:
@@ -72,28 +72,28 @@ class FileNotes(CheckpointNotes):
     attempt: int
 
     def leave(self, name: str, data: bytes) -> None:
-        _storage(self.directory).write_atomic(self.path_of(name), data)
+        storage_of(self.directory).write_atomic(self.path_of(name), data)
 
     def find(self, name: str) -> bytes | None:
         try:
-            return _storage(self.directory).read(self.path_of(name))
+            return storage_of(self.directory).read(self.path_of(name))
         except StorageError as error:
             if is_missing(error):
                 return None
             raise
 
     def remove(self, name: str) -> None:
-        _storage(self.directory).delete(self.path_of(name))
+        storage_of(self.directory).delete(self.path_of(name))
 
     def discard(self, paths: Iterable[str]) -> None:
         for path in paths:
-            _storage(self.directory).delete(path)
+            storage_of(self.directory).delete(path)
 
     def give_up(self) -> None:
         self.leave(_GIVEN_UP, b"")
 
     def given_up(self) -> bool:
-        storage = _storage(self.directory)
+        storage = storage_of(self.directory)
         return storage.exists(self.path_of(_GIVEN_UP)) or storage.exists(f"{ATTEMPTS_FOLDER}/{self.attempt + 1}")
 
     def path_of(self, name: str) -> str:
@@ -109,7 +109,7 @@ class FileSnapshotReader(SnapshotReader):
     def read(self, handle: FileHandle) -> bytes:
         if handle.inline is not None:
             return _verified_inline(handle)
-        storage = _storage(self.directory)
+        storage = storage_of(self.directory)
         data = _read(storage, handle, 0, None)
         check_content(storage.location(handle.path), data, handle.size, handle.checksum)
         return data
@@ -117,7 +117,7 @@ class FileSnapshotReader(SnapshotReader):
     def read_range(self, handle: FileHandle, offset: int, length: int) -> bytes:
         if handle.inline is not None:
             return _range_of_inline(handle, offset, length)
-        storage = _storage(self.directory)
+        storage = storage_of(self.directory)
         data = _read(storage, handle, offset, length)
         _check_length(storage.location(handle.path), data, offset, length)
         return data

@@ -14,7 +14,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from holdfast.state.handles import NativeImage
+    from holdfast.state.snapshot_io import SnapshotReader
+    from holdfast.state.strategies import SnapshotStrategy
 
 LOCAL_PREFIX = b"\xff\xff"
 
@@ -103,6 +108,18 @@ class LocalStore(ABC):
     @abstractmethod
     def close(self) -> None: ...
 
+    def native_strategies(self) -> tuple[SnapshotStrategy, ...]:
+        """Ways to snapshot this store that only its engine has, best first; none where it is not to use them."""
+        return ()
+
+    def load_native(
+        self, image: NativeImage, reader: SnapshotReader, entries: Sequence[tuple[bytes, bytes]], stamp: Stamp
+    ) -> bool:
+        """As ``load``, with the files of a database of the same engine, and ``entries`` put on top of them; changes are
+        known from there on. False, and nothing is done, where the engine is another one.
+        """
+        return False
+
 
 class StateBackend(ABC):
     """A kind of store, found by name through the entry point group ``holdfast.state_backends``.
@@ -119,8 +136,9 @@ class StateBackend(ABC):
     def open(self, directory: Path) -> LocalStore:
         """Open or create the store of ``directory``, which is this store's alone."""
 
-    def copy(self, source: Path, target: Path) -> bool:
-        """Copy the store of one directory, as it was last committed, into another one, which does not exist yet.
+    def copy(self, source: Path, target: Path, stamp: Stamp) -> bool:
+        """Copy the store of one directory into another one, which does not exist yet: as it was at ``stamp``, the epoch
+        of a checkpoint, or as it was committed later, so that it may be able to step back to it.
 
         Whoever still has the source open is neither waited for nor disturbed. False where that cannot be done.
         """

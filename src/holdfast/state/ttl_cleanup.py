@@ -60,16 +60,21 @@ class TtlCleanup:
             removed = sweep.run(store, self.time.read(), entries) if entries else []
             self._forget(state, removed, keys)
 
+    @property
+    def filters_full_images(self) -> bool:
+        """Whether some state wants expired entries left out of full images."""
+        return any(one.state.cells.config.cleanup_strategies.full_snapshot for one in self._states.values())
+
     def unexpired(self, entries: Iterator[tuple[bytes, bytes]]) -> Iterator[tuple[bytes, bytes]]:
         """The entries of a full image: without expired ones of states that want it so."""
-        now = self.time.read() if self._states else 0
+        if not self.filters_full_images:
+            return entries
+        now = self.time.read()
         deadlines = {
             state_id: deadline(state.cells.config, now)
             for state, state_id, _ in self._states.values()
             if state.cells.config.cleanup_strategies.full_snapshot
         }
-        if not deadlines:
-            return entries
         return (
             (key, value)
             for key, value in entries

@@ -179,7 +179,7 @@ class Harness:
     def snapshot(self, full: bool = False) -> HarnessSnapshot:
         """End the epoch with a checkpoint that completes: a delta on the one before, or a full image."""
         base = self._base
-        if full or base is None or (base[1].keyed is not None and full_image_due(base[1].keyed.files)):
+        if full or base is None or (base[1].keyed is not None and full_image_due(base[1].keyed)):
             base = None
         self._checkpoint_id += 1
         request = CheckpointRequest(

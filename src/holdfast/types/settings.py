@@ -157,3 +157,15 @@ class RecoverySettings:
     change_max_parallelism: bool = False
     claim: ClaimMode = ClaimMode.NO_CLAIM
     from_local: bool = True
+
+
+@dataclass(frozen=True)
+class ZooKeeperSettings:
+    """``quorum`` is a list of ``host:port`` with commas between; a job's nodes are below ``<root>/<cluster id>``."""
+
+    quorum: str
+    root: str = "/holdfast"
+    cluster_id: str = "/default"
+    session_timeout_ms: int = 60_000
+    connection_timeout_ms: int = 15_000
+    retry_wait_ms: int = 5_000

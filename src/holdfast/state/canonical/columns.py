@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate, chain
+from itertools import accumulate, chain, pairwise
 from typing import Any
 
 import numpy as np
@@ -125,7 +125,7 @@ def elements(column: Column) -> Column:
         offsets: list[int] = array.offsets.to_pylist()
         first, last = (offsets[0], offsets[-1]) if offsets else (0, 0)
         flat = column.read(array.values.slice(first, last - first))
-        return [flat[start - first : end - first] for start, end in zip(offsets, offsets[1:], strict=False)]
+        return [flat[start - first : end - first] for start, end in pairwise(offsets)]
 
     return Column(arrow_type, write, read, column.exact)
 
@@ -144,7 +144,7 @@ def mapping(key: Column, value: Column) -> Column:
         first, last = (offsets[0], offsets[-1]) if offsets else (0, 0)
         keys = key.read(array.keys.slice(first, last - first))
         pairs = list(zip(keys, value.read(array.items.slice(first, last - first)), strict=True))
-        return [pairs[start - first : end - first] for start, end in zip(offsets, offsets[1:], strict=False)]
+        return [pairs[start - first : end - first] for start, end in pairwise(offsets)]
 
     return Column(arrow_type, write, read, key.exact and value.exact)
 

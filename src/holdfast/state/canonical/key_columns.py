@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import reprlib
 from collections.abc import Sequence
+from decimal import Context, Decimal
 from typing import Any
 
 import msgspec
@@ -28,6 +29,8 @@ _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(list[bytes | None]).decode
 _INSTANT = np.dtype([("seconds", ">i8"), ("nanos", ">i4")])
 _DECIMAL_BYTES = 16
+#: Wide enough that no decimal is rounded.
+_EXACT = Context(prec=100)
 
 
 def key_column(type_info: TypeInformation) -> Column:
@@ -91,10 +94,8 @@ def _decimals(type_info: DecimalTypeInfo) -> Column:
     return Column(arrow_type, write, read)
 
 
-def _unscaled(number: Any, scale: int) -> int:
-    sign, digits, exponent = number.as_tuple()
-    unscaled = int("".join(map(str, digits))) * 10 ** (scale + exponent)
-    return -unscaled if sign else unscaled
+def _unscaled(number: Decimal, scale: int) -> int:
+    return int(number.scaleb(scale, _EXACT))
 
 
 _BASIC: dict[BasicType, Column] = {

@@ -139,7 +139,11 @@ class KeyedTable:
         owners = [number for number, chunk in enumerate(chunks) for _ in chunk]
         found = [element for chunk in chunks for element in chunk]
         groups = [read_group(stored) for stored, _ in entries]
-        columns = self._heads(*([part[number] for number in owners] for part in (groups, keys, namespaces)))
+        columns = self._heads(
+            [groups[number] for number in owners],
+            [keys[number] for number in owners],
+            [namespaces[number] for number in owners],
+        )
         columns.append(pa.array(positions, pa.int64()))
         assert self._value is not None
         columns += self._value.write([element[STAMP:] for element in found] if ttl else found)
@@ -200,9 +204,7 @@ def _split(stored_keys: Sequence[bytes]) -> tuple[list[bytes], list[bytes | None
     return keys, namespaces, suffixes
 
 
-def _chunks(
-    heads: list[bytes], positions: list[int], values: list[Any], stamps: list[bytes] | None
-) -> list[Entry]:
+def _chunks(heads: list[bytes], positions: list[int], values: list[Any], stamps: list[bytes] | None) -> list[Entry]:
     """Neighbouring elements of one list as one chunk, whose number is the position of the first."""
     found: list[Entry] = []
     for head, run in groupby(range(len(heads)), heads.__getitem__):

@@ -9,43 +9,24 @@ from typing import Any
 import msgspec
 
 from holdfast.state.canonical.keyed_table import Entry, KeyedTable
-from holdfast.state.canonical.names import file_name, folder_name
 from holdfast.state.canonical.parquet_file import ParquetFileReader, ParquetFileWriter, bytes_to_read
+from holdfast.state.canonical.places import TablePlace
+from holdfast.state.entry_strategies import PreparedEntries
 from holdfast.state.handles import FileHandle, KeyedFile, KeyedSnapshot, SnapshotKind, StateMeta, TableIndex
 from holdfast.state.keyed_file import PART_BYTES, EncodedPart, KeyedFileReader
 from holdfast.state.keygroups import KeyGroupRange
 from holdfast.state.layout import read_group, read_id
 from holdfast.state.snapshot_files import InlineSnapshotReader
 from holdfast.state.snapshot_io import SnapshotReader, SnapshotWriter
-from holdfast.state.snapshots import PreparedSnapshot
 from holdfast.storage.checksum import checksum
 
-#: A row group is closed when it has so many rows, or bytes of stored entries; at half of it where the key group changes.
+#: A row group is closed when it has so many entries, or bytes of them; at half of that where the key group changes.
 ROW_GROUP_ROWS = 8192
 ROW_GROUP_BYTES = 512 << 10
 
 
-@dataclass(frozen=True)
-class TablePlace:
-    """Where the tables of one (operator, subtask) go: ``<folder>/<state>/part-<part>-<number>.parquet``."""
-
-    folder: str
-    #: The subtask and its execution.
-    part: str
-    #: What every table says about whose it is.
-    owner: dict[str, Any]
-
-    @classmethod
-    def of(cls, operator_id: str, uid: str | None, name: str, subtask: int, nonce: str) -> TablePlace:
-        owner = {"operator_id": operator_id, "uid": uid, "operator": name, "subtask": subtask}
-        return cls(folder_name(uid or operator_id), f"{subtask}-{nonce}", owner)
-
-    def path_of(self, state: str, number: int = 0) -> str:
-        return f"{self.folder}/{file_name(state)}/part-{self.part}-{number}.parquet"
-
-
 def write_keyed_tables(
-    prepared: PreparedSnapshot, writer: SnapshotWriter, place: TablePlace, heartbeat: Callable[[], None]
+    prepared: PreparedEntries, writer: SnapshotWriter, place: TablePlace, heartbeat: Callable[[], None]
 ) -> KeyedSnapshot:
     """Store a pinned full image as tables. ``heartbeat`` is called before every file."""
     frame = prepared.frame
@@ -57,7 +38,7 @@ def write_keyed_tables(
     def store(finished: Iterable[_Finished]) -> None:
         for one in finished:
             heartbeat()
-            path = place.path_of(one.meta.name, one.number)
+            path = place.path_of_keyed(one.meta, one.number)
             handle = msgspec.structs.replace(writer.write(path, one.data), table=one.table)
             kind = SnapshotKind.DELTA if files else SnapshotKind.FULL
             spanned = one.table.row_groups[0].first_key_group, one.table.row_groups[-1].last_key_group

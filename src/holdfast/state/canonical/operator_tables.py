@@ -14,8 +14,9 @@ from typing import Any, Self
 import msgspec
 import pyarrow as pa
 
-from holdfast.state.canonical.keyed_tables import ROW_GROUP_BYTES, ROW_GROUP_ROWS, TablePlace
+from holdfast.state.canonical.keyed_tables import ROW_GROUP_BYTES, ROW_GROUP_ROWS
 from holdfast.state.canonical.parquet_file import ParquetFileReader, ParquetFileWriter
+from holdfast.state.canonical.places import TablePlace
 from holdfast.state.canonical.schema import ValueFields, table_schema
 from holdfast.state.handles import DistributionMode, FileHandle, ListStateSnapshot, OperatorTable
 from holdfast.state.parts_file import PartsFileReader
@@ -33,7 +34,8 @@ class _ListTable:
     def __init__(self, mode: DistributionMode, serializers: dict[str, Any], about: dict[str, Any]) -> None:
         self._is_map = mode is DistributionMode.BROADCAST
         if self._is_map:
-            self._fields = [ValueFields.of("key", serializers["map_key"]), ValueFields.of("value", serializers["value"])]
+            roles = {"key": serializers["map_key"], "value": serializers["value"]}
+            self._fields = [ValueFields.of(name, snapshot) for name, snapshot in roles.items()]
             fields = [field for one in self._fields for field in one.fields()]
         else:
             self._fields = [ValueFields.of("element", serializers["value"])]
@@ -67,7 +69,7 @@ def write_operator_tables(
             file = ParquetFileWriter(table.schema)
             for first, elements in _cuts(state.elements, table.elements_per_row):
                 file.write(table.rows(first, elements))
-            handle = _stored(file, writer, place.path_of(state.name, number))
+            handle = _stored(file, writer, place.path_of_list(state.name, state.mode, number))
         found.append(OperatorTable(state.name, state.mode, state.serializers, handle))
     return tuple(found)
 
@@ -85,7 +87,7 @@ def write_raw_table(
         for part, number in enumerate(numbers):
             columns = [pa.array([number], pa.int32()), pa.array(parts.read([part]), pa.binary())]
             file.write(pa.record_batch(columns, schema=pa.schema(fields)), (number, number) if keyed else (-1, -1))
-    return _stored(file, writer, place.path_of(f"_{kind}"))
+    return _stored(file, writer, place.path_of_raw(keyed))
 
 
 class PartsTableReader:

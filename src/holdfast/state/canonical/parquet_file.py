@@ -34,8 +34,11 @@ class ParquetFileWriter:
 
     def __init__(self, schema: pa.Schema) -> None:
         self._stream = tempfile.SpooledTemporaryFile(_SPOOL_BYTES)  # noqa: SIM115 - it lives as long as this object
-        dictionaries = [name for name in schema.names if name in _FEW_VALUES]
-        self._writer = pq.ParquetWriter(self._stream, schema, compression="zstd", use_dictionary=dictionaries)
+        few = [name for name in schema.names if name in _FEW_VALUES]
+        # Statistics of other columns would tell little: rows are sorted by key group first.
+        self._writer = pq.ParquetWriter(
+            self._stream, schema, compression="zstd", use_dictionary=few, write_statistics=few
+        )
         self._key_groups: list[tuple[int, int]] = []
 
     @property
@@ -88,49 +91,53 @@ class ParquetFileReader:
         self._index = handle.table
         self._reader = reader
         self._schema = schema
+        self._whole: bytes | None = None
 
     def batches(self, numbers: Sequence[int]) -> Iterator[pa.RecordBatch]:
         """The row groups of these numbers, which ascend."""
         if not numbers:
             return
         row_groups = self._index.row_groups
-        everything = len(numbers) == len(row_groups) and self._handle.size <= WHOLE_FILE_BYTES
-        file = _VerifiedRanges(self._handle)
-        if everything:
-            file.add(0, self._reader.read(self._handle))
-        else:
-            self._add_footer(file)
-        opened: pq.ParquetFile | None = None
+        if reads_at_once(self._handle, numbers):
+            self._whole = self._reader.read(self._handle)
+        # Given the footer, Arrow reads nothing else of the file but the row groups that it is asked for.
+        footer = pq.read_metadata(io.BytesIO(self._footer()))
         for run in _runs([(number, row_groups[number]) for number in numbers]):
-            if not everything:
-                self._add(file, [group for _, group in run])
-            for number, _ in run:
-                try:
-                    opened = opened or pq.ParquetFile(pa.PythonFile(file, mode="r"))
-                    table = opened.read_row_group(number, use_threads=False)
-                except pa.ArrowException as error:
-                    raise self._corrupt(f"row group {number} cannot be read ({error})") from error
-                yield self._checked(table)
+            start, data = self._read_run([group for _, group in run])
+            source = pa.PythonFile(_PartOfFile(self._handle, start, data), mode="r")
+            with pq.ParquetFile(source, metadata=footer) as file:
+                for number, _ in run:
+                    yield self._checked(number, file)
 
-    def _add(self, file: _VerifiedRanges, run: Sequence[RowGroup]) -> None:
+    def _read_run(self, run: Sequence[RowGroup]) -> tuple[int, bytes]:
+        """Neighbouring row groups, verified, and where they begin."""
         start = run[0].offset
-        data = self._reader.read_range(self._handle, start, run[-1].offset + run[-1].length - start)
+        data = self._read(start, run[-1].offset + run[-1].length - start)
         for group in run:
             part = memoryview(data)[group.offset - start : group.offset - start + group.length]
             if checksum(part) != group.checksum:
                 raise self._corrupt(f"the row group at byte {group.offset} does not have its checksum")
-        file.replace_run(start, data)
+        return start, data
 
-    def _add_footer(self, file: _VerifiedRanges) -> None:
+    def _footer(self) -> bytes:
         start = self._handle.size - self._index.footer_bytes
-        data = self._reader.read_range(self._handle, start, self._index.footer_bytes)
+        data = self._read(start, self._index.footer_bytes)
         if checksum(data) != self._index.footer_checksum:
             raise self._corrupt("its footer does not have its checksum")
-        file.add(start, data)
+        return data
 
-    def _checked(self, table: pa.Table) -> pa.RecordBatch:
+    def _read(self, start: int, length: int) -> bytes:
+        if self._whole is not None:
+            return self._whole[start : start + length]
+        return self._reader.read_range(self._handle, start, length)
+
+    def _checked(self, number: int, file: pq.ParquetFile) -> pa.RecordBatch:
+        try:
+            table = file.read_row_group(number, use_threads=False)
+        except pa.ArrowException as error:
+            raise self._corrupt(f"row group {number} cannot be read ({error})") from error
         if table.schema.names != self._schema.names or table.schema.types != self._schema.types:
-            raise self._corrupt(f"its columns are {table.schema.names}, expected {self._schema.names} of their types")
+            raise self._corrupt(f"its columns are {table.schema}, expected {self._schema}")
         arrays = [column.combine_chunks() for column in table.columns]
         return pa.record_batch(arrays, schema=self._schema)
 
@@ -138,12 +145,18 @@ class ParquetFileReader:
         return CorruptFileError(self._handle.path, message)
 
 
+def reads_at_once(handle: FileHandle, numbers: Sequence[int]) -> bool:
+    """Whether a reader of these row groups takes the whole file in one read: it wants all of it, and it is small."""
+    assert handle.table is not None
+    return len(numbers) == len(handle.table.row_groups) and handle.size <= WHOLE_FILE_BYTES
+
+
 def bytes_to_read(handle: FileHandle, numbers: Sequence[int]) -> int:
     """What a reader of these row groups reads."""
     assert handle.table is not None
     if not numbers:
         return 0
-    if len(numbers) == len(handle.table.row_groups) and handle.size <= WHOLE_FILE_BYTES:
+    if reads_at_once(handle, numbers):
         return handle.size
     return handle.table.footer_bytes + sum(handle.table.row_groups[number].length for number in numbers)
 
@@ -161,21 +174,15 @@ def _runs(row_groups: Iterable[tuple[int, RowGroup]]) -> Iterator[list[tuple[int
         yield run
 
 
-class _VerifiedRanges(io.RawIOBase):
-    """A file of which only some ranges are there: the footer, and the row groups that are being read."""
+class _PartOfFile(io.RawIOBase):
+    """A file of which only one range is there: the row groups that are being read."""
 
-    def __init__(self, handle: FileHandle) -> None:
+    def __init__(self, handle: FileHandle, start: int, data: bytes) -> None:
         super().__init__()
         self._handle = handle
-        self._kept: list[tuple[int, bytes]] = []
-        self._run: tuple[int, bytes] = (0, b"")
+        self._start = start
+        self._data = data
         self._position = 0
-
-    def add(self, start: int, data: bytes) -> None:
-        self._kept.append((start, data))
-
-    def replace_run(self, start: int, data: bytes) -> None:
-        self._run = start, data
 
     def readable(self) -> bool:
         return True
@@ -192,10 +199,9 @@ class _VerifiedRanges(io.RawIOBase):
         return self._position
 
     def read(self, size: int = -1, /) -> bytes:
-        end = self._handle.size if size < 0 else min(self._position + size, self._handle.size)
-        for start, data in (self._run, *self._kept):
-            if start <= self._position and end <= start + len(data):
-                found = data[self._position - start : end - start]
-                self._position = end
-                return found
-        raise CorruptFileError(self._handle.path, f"bytes {self._position} to {end} are outside of what its index says")
+        first = self._position - self._start
+        last = len(self._data) if size < 0 else first + size
+        if first < 0 or last > len(self._data):
+            raise CorruptFileError(self._handle.path, f"byte {self._position} is not in the row group that is read")
+        self._position += last - first
+        return self._data[first:last]

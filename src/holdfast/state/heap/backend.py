@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from holdfast.state.heap.files import link_files
 from holdfast.state.heap.store import HeapStore
-from holdfast.state.store import StateBackend
+from holdfast.state.store import Stamp, StateBackend
 
 
 @dataclass(frozen=True)
@@ -26,3 +27,6 @@ class HeapBackend(StateBackend):
 
     def open(self, directory: Path) -> HeapStore:
         return HeapStore(directory)
+
+    def copy(self, source: Path, target: Path, stamp: Stamp) -> bool:
+        return link_files(source, target)

@@ -107,5 +107,19 @@ class HeapFiles:
         temporary.replace(self.directory / name)
 
 
+def link_files(source: Path, target: Path) -> bool:
+    """Give another store the files of this one, none of which is ever changed. False where there are none, or where
+    their owner removes some meanwhile.
+    """
+    try:
+        names = [entry.name for entry in os.scandir(source) if not entry.name.startswith(".")]
+        target.mkdir(parents=True)
+        for name in names:
+            os.link(source / name, target / name)
+    except FileNotFoundError:
+        return False
+    return bool(names)
+
+
 def _name(kind: str, stamp: Stamp) -> str:
     return f"{kind}-{stamp.epoch:0{_DIGITS}d}-{quote(stamp.nonce, safe='')}"

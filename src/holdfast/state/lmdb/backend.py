@@ -10,7 +10,7 @@ from typing import Any
 from holdfast.state.lmdb import environments
 from holdfast.state.lmdb.options import LmdbOptions
 from holdfast.state.lmdb.store import LmdbStore
-from holdfast.state.store import StateBackend
+from holdfast.state.store import Stamp, StateBackend
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class LmdbBackend(StateBackend):
     def open(self, directory: Path) -> LmdbStore:
         return LmdbStore(directory, self.settings)
 
-    def copy(self, source: Path, target: Path) -> bool:
+    def copy(self, source: Path, target: Path, stamp: Stamp) -> bool:
         return environments.copy(source, target)
 
     def options(self) -> dict[str, Any]:

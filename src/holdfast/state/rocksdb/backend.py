@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from holdfast.errors import StateError
 from holdfast.state.rocksdb.engine import load_engine
+from holdfast.state.rocksdb.images import LocalImages
 from holdfast.state.rocksdb.options import RocksDbOptions
 from holdfast.state.rocksdb.store import RocksDbStore
-from holdfast.state.store import StateBackend
+from holdfast.state.store import Stamp, StateBackend
 
 
 @dataclass(frozen=True)
@@ -33,6 +36,22 @@ class RocksDbBackend(StateBackend):
 
     def open(self, directory: Path) -> RocksDbStore:
         return RocksDbStore(directory, self.settings)
+
+    def copy(self, source: Path, target: Path, stamp: Stamp) -> bool:
+        """From the image that the store keeps of its newest completed checkpoint."""
+        image = LocalImages(source).at(stamp)
+        if image is None:
+            return False
+        store = self.open(target)
+        try:
+            store.adopt(image, stamp)
+        except (OSError, StateError):
+            # It is damaged, or its owner has just let go of it: the checkpoint has it.
+            shutil.rmtree(target, ignore_errors=True)
+            return False
+        finally:
+            store.close()
+        return True
 
     def options(self) -> dict[str, Any]:
         return self.settings.as_mapping()

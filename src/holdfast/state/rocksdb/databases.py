@@ -90,14 +90,18 @@ class Database:
             with self._guard:
                 self._readers -= 1
 
-    def replace(self, fill: Callable[[Any], None]) -> Any:
-        """Make a new database with ``fill``, and put it in the place of the old one. For the writer."""
+    def replace(self, fill: Callable[[Any], None], seed: Callable[[Path], None] | None = None) -> Any:
+        """Make a new database with ``fill``, and put it in the place of the old one. For the writer. ``seed`` puts the
+        files of a database into the folder first.
+        """
         old = self._current()
         number = 1 if old is None else int(old.name) + 1
         for leftover in self.directory.glob("[0-9]*"):
             if leftover != old:
                 shutil.rmtree(leftover)
         path = self.directory / str(number)
+        if seed is not None:
+            seed(path)
         handle = self._connect(path)
         try:
             fill(handle)

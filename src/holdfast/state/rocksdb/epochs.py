@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import quote, unquote
 
-from holdfast.state.epoch_log import EpochRecord, decode_record
+from holdfast.state.epoch_log import EpochRecord, decode_record, wrong_version
 from holdfast.state.store import Stamp
 
 _RUNNING = "running"
@@ -92,6 +92,18 @@ class EpochFiles:
         if stamp not in self._sizes:
             return None
         return next(self.pieces(stamp)).base
+
+    def check_way_back(self, found: Stamp, base: Stamp) -> None:
+        """Raise unless the records lead from ``found`` to ``base``."""
+        store, current = self._directory.parent, found
+        while current.epoch > base.epoch:
+            before = self.base_of(current)
+            if before is None:
+                raise wrong_version(store, found, base, f"no undo of epoch {current.epoch} is left")
+            current = before
+        if current != base:
+            reason = f"its epoch {current.epoch} is of execution {current.nonce}" if current != found else ""
+            raise wrong_version(store, found, base, reason)
 
     def pieces(self, stamp: Stamp | None, newest_first: bool = False) -> Iterator[EpochRecord]:
         """The pieces of a record, one at a time; of the running epoch where ``stamp`` is None."""

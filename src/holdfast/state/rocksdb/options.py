@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -33,6 +33,13 @@ PROFILES: dict[str, Profile] = {
     "SPINNING_DISK_OPTIMIZED_HIGH_MEM": Profile(4, 256 << 20, 1 << 30, 128 << 10, 4 << 20),
 }
 
+#: The fields that are texts, and what they may be.
+_TEXTS: dict[str, Collection[str]] = {
+    "profile": PROFILES,
+    "compaction": ("LEVEL", "UNIVERSAL"),
+    "snapshots": ("NATIVE", "CHANGED_KEYS"),
+}
+
 #: Configuration keys behind the prefix, and the fields that they set.
 _KEYS = {
     "predefined-options": "profile",
@@ -50,6 +57,8 @@ _KEYS = {
     "files.open": "open_files",
     "compaction.level.target-file-size-base": "file_size",
     "compaction.level.max-size-level-base": "level_base",
+    "compaction.style": "compaction",
+    "snapshot-strategy": "snapshots",
     "cache-limit": "cache_limit",
 }
 
@@ -73,6 +82,10 @@ class RocksDbOptions:
     open_files: int = 256
     file_size: int | None = None
     level_base: int | None = None
+    #: LEVEL or UNIVERSAL.
+    compaction: str = "LEVEL"
+    #: NATIVE or CHANGED_KEYS.
+    snapshots: str = "NATIVE"
     cache_limit: int = 200_000
 
     @classmethod
@@ -83,21 +96,26 @@ class RocksDbOptions:
         values = {field: options[PREFIX + key] for key, field in _KEYS.items() if PREFIX + key in options}
         for field in fields(cls):
             value = values.get(field.name)
-            if isinstance(value, str) and field.name != "profile":
+            if isinstance(value, str) and field.name not in _TEXTS:
                 raise ConfigurationError(
                     f"The option '{_key_of(field.name)}' is the text {value!r}; expected a number of bytes, a number, "
                     f"True or False. Texts such as '64 mb' are read by holdfast.common.Configuration."
                 )
         made = cls(**values)
-        if made.profile not in PROFILES:
-            raise ConfigurationError(
-                f"The option '{PREFIX}predefined-options' is {made.profile!r}; expected one of {', '.join(PROFILES)}."
-            )
+        for name, known in _TEXTS.items():
+            if getattr(made, name) not in known:
+                raise ConfigurationError(
+                    f"The option '{_key_of(name)}' is {getattr(made, name)!r}; expected one of {', '.join(known)}."
+                )
         return made
 
     def as_mapping(self) -> dict[str, Any]:
         set_values = {key: getattr(self, field) for key, field in _KEYS.items()}
         return {PREFIX + key: value for key, value in set_values.items() if value is not None}
+
+    @property
+    def native_snapshots(self) -> bool:
+        return self.snapshots == "NATIVE"
 
     def tuned(self) -> Profile:
         """The profile, with what was set by itself in the place of what it says."""

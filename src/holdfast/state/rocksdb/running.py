@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from holdfast.state.rocksdb.images import LocalImage
+
 Entry = tuple[bytes, bytes | None]
 
 #: Bytes that an entry takes in the dictionaries besides key and values.
@@ -15,7 +17,7 @@ class RunningEpoch:
     epoch's record holds them. ``inserts``: some pending key is not in the database, so its order is known to nobody.
     """
 
-    __slots__ = ("before", "inserts", "pending", "pieces", "ranges", "size")
+    __slots__ = ("before", "images", "inserts", "pending", "pieces", "ranges", "size")
 
     def __init__(self) -> None:
         self.pending: dict[bytes, bytes | None] = {}
@@ -25,6 +27,8 @@ class RunningEpoch:
         #: Pieces of the record that are written, and may be applied.
         self.pieces = 0
         self.size = 0
+        #: What was pinned of the epoch, to be kept if it is committed.
+        self.images: list[LocalImage] = []
 
     def add(self, changes: list[Entry], present: dict[bytes, bytes | None]) -> int:
         """Take changes; ``present`` has the values until now. By how many bytes the values grow."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -18,12 +19,17 @@ from holdfast.state.epoch_log import (
     encode_stamp,
     wrong_version,
 )
-from holdfast.state.rocksdb import databases
+from holdfast.state.handles import NativeImage
+from holdfast.state.rocksdb import access, databases
 from holdfast.state.rocksdb.engine import load_engine
 from holdfast.state.rocksdb.epochs import EpochFiles
+from holdfast.state.rocksdb.images import ENGINE, LocalImage, LocalImages
 from holdfast.state.rocksdb.options import RocksDbOptions
 from holdfast.state.rocksdb.running import Entry, RunningEpoch, size_of
+from holdfast.state.rocksdb.snapshot import NativeFull, NativeIncremental
+from holdfast.state.snapshot_io import SnapshotReader
 from holdfast.state.store import ChangedKeys, LocalStore, Stamp
+from holdfast.state.strategies import SnapshotStrategy
 
 #: The key of the stamp; no state has the empty key. The keys of states begin right after it.
 _STAMP, _FIRST = b"", b"\0"
@@ -56,7 +62,9 @@ class RocksDbStore(LocalStore):
         directory.mkdir(parents=True, exist_ok=True)
         self._directory = directory
         self._shared: databases.Database | None = databases.acquire(directory, options)
+        self._options = options
         self._records = EpochFiles(directory / "records")
+        self.images = LocalImages(directory)
         self._engine = load_engine()
         self._db: Any = None
         self._base: Stamp | None = None
@@ -75,24 +83,24 @@ class RocksDbStore(LocalStore):
             return self._stored_stamp(db)
 
     def load(self, entries: Iterable[Sequence[tuple[bytes, bytes | None]]], stamp: Stamp) -> None:
-        def fill(db: Any) -> None:
-            unlogged = self._engine.WriteOptions()
-            unlogged.disable_wal = True
-            for batch in entries:
-                self._apply(db, batch, options=unlogged)
-            self._apply(db, [(_STAMP, encode_stamp(stamp))], options=unlogged)
+        with self._replacing():
+            self.images.drop_all()
+            self._fill(entries, stamp)
 
-        self.rollback()
-        self._database.take(self)
-        try:
-            self._forget_present()
-            self._database.replace(fill)
-            self._records.refresh()
-            for old in self._records.newer_than(-1):
-                self._records.drop(old)
-            self._records.drop_running()
-        finally:
-            self._end()
+    def load_native(
+        self, image: NativeImage, reader: SnapshotReader, entries: Sequence[tuple[bytes, bytes]], stamp: Stamp
+    ) -> bool:
+        if image.engine != ENGINE:
+            return False
+        with self._replacing():
+            self.images.drop_all()
+            self._begin_with(self.images.download(image, reader), entries, stamp)
+        return True
+
+    def adopt(self, image: LocalImage, stamp: Stamp) -> None:
+        """As ``load``, with what another store of this host was at ``stamp``."""
+        with self._replacing():
+            self._begin_with(self.images.adopt(image), (), stamp)
 
     def begin(self, base: Stamp) -> None:
         self.rollback()
@@ -104,11 +112,12 @@ class RocksDbStore(LocalStore):
                 raise wrong_version(self._directory, found, base)
             self._undo_newer(db, found)
             if found != base:
-                self._check_way_back(found, base)
+                self._records.check_way_back(found, base)
                 self._apply(db, [(_STAMP, encode_stamp(base))])
                 self._undo_newer(db, base)
             if found != base or self._present_at != base:
                 self._forget_present()
+            self.images.keep_until(base)
         except BaseException:
             self._end()
             raise
@@ -124,6 +133,8 @@ class RocksDbStore(LocalStore):
         if self._records.size > RECORDS_FLOOR_BYTES:
             self._records.trim(max(RECORDS_FLOOR_BYTES, db.property_int_value(_DATA_SIZE) or 0))
         self._present_at = stamp
+        for image in epoch.images:
+            image.settle(stamp)
         self._end()
 
     def rollback(self) -> None:
@@ -131,6 +142,8 @@ class RocksDbStore(LocalStore):
             return
         try:
             self._forget_present()
+            for image in self._epoch.images:
+                image.drop()
             if self._epoch.pieces:
                 self._undo(self._db, None)
         finally:
@@ -144,12 +157,26 @@ class RocksDbStore(LocalStore):
             return self._changes_since(epoch, self._stored_stamp(db))
 
     def forget_changes(self, epoch: int) -> None:
+        self.images.drop_before(epoch)
         if self._db is not None:
             self._records.drop_until(epoch)
             return
         with self._database.reading():
             self._records.refresh()
             self._records.drop_until(epoch)
+
+    def native_strategies(self) -> tuple[SnapshotStrategy, ...]:
+        return (NativeIncremental(self), NativeFull(self)) if self._options.native_snapshots else ()
+
+    def pin(self) -> LocalImage:
+        """An image of what the running transaction has made of the store. What it applies early, a rollback undoes."""
+        db, image = self._writing, self.images.new()
+        self._epoch.images.append(image)
+        if self._epoch.pending:
+            self._apply_early()
+        self._checked(db.flush)
+        self._checked(self._engine.Checkpoint(db).create_checkpoint, str(image.database))
+        return image
 
     def close(self) -> None:
         if self._shared is None:
@@ -213,17 +240,11 @@ class RocksDbStore(LocalStore):
     def last_key(self, start: bytes, end: bytes) -> bytes | None:
         if self._epoch.inserts:
             self._apply_early()
-        rows, pending = self._writing.iter(), self._epoch.pending
-        rows.seek_for_prev(end)
-        while rows.valid():
-            key: bytes = rows.key()
-            if key < max(start, _FIRST):
-                return None
-            if key < end and pending.get(key, key) is not None:
-                return key
-            rows.prev()
-        self._checked(rows.status)
-        return None
+        pending = self._epoch.pending
+        keys = access.keys_down(self._writing, max(start, _FIRST), end)
+        present = (key for key in keys if pending.get(key, key) is not None)
+        found: bytes | None = self._checked(next, present, None)
+        return found
 
     # Inside
 
@@ -259,6 +280,38 @@ class RocksDbStore(LocalStore):
         ranges = [one for piece in pieces for one in piece.ranges] + self._epoch.ranges
         return changed_keys(ranges, [*(piece.keys for piece in pieces), self._epoch.before])
 
+    # A new content
+
+    @contextmanager
+    def _replacing(self) -> Iterator[None]:
+        """Around everything that puts another database into the place of this one."""
+        self.rollback()
+        self._database.take(self)
+        try:
+            self._forget_present()
+            yield
+            self._records.refresh()
+            for old in self._records.newer_than(-1):
+                self._records.drop(old)
+            self._records.drop_running()
+        finally:
+            self._end()
+
+    def _begin_with(self, image: LocalImage, entries: Sequence[Entry], stamp: Stamp) -> None:
+        self._fill([entries], stamp, image.link_into)
+        image.settle(stamp)
+
+    def _fill(
+        self, entries: Iterable[Sequence[Entry]], stamp: Stamp, seed: Callable[[Path], None] | None = None
+    ) -> None:
+        def fill(db: Any) -> None:
+            options = access.unlogged()
+            for batch in entries:
+                self._apply(db, batch, options)
+            self._apply(db, [(_STAMP, encode_stamp(stamp))], options)
+
+        self._database.replace(fill, seed)
+
     # Changes before the commit, and back
 
     def _apply_early(self) -> None:
@@ -289,18 +342,6 @@ class RocksDbStore(LocalStore):
         self._epoch.applied()
         self._forget_present()
 
-    def _check_way_back(self, found: Stamp, base: Stamp) -> None:
-        """Raise unless the records lead from ``found`` to ``base``."""
-        current = found
-        while current.epoch > base.epoch:
-            before = self._records.base_of(current)
-            if before is None:
-                raise wrong_version(self._directory, found, base, f"no undo of epoch {current.epoch} is left")
-            current = before
-        if current != base:
-            reason = f"its epoch {current.epoch} is of execution {current.nonce}" if current != found else ""
-            raise wrong_version(self._directory, found, base, reason)
-
     def _undo_newer(self, db: Any, stamp: Stamp) -> None:
         """Undo what is newer than the stamp: what an execution left that died, or epochs to step back over."""
         for one in (None, *reversed(self._records.newer_than(stamp.epoch))):
@@ -317,30 +358,12 @@ class RocksDbStore(LocalStore):
     # The database
 
     def _apply(self, db: Any, entries: Sequence[Entry], options: Any = None) -> None:
-        """Put and delete in one batch."""
-        batch = self._engine.WriteBatch(raw_mode=True)
-        put, delete = batch.put, batch.delete
-        for key, value in entries:
-            if value is None:
-                delete(key)
-            else:
-                put(key, value)
-        self._checked(db.write, batch, options)
+        self._checked(access.apply, db, entries, options)
 
     def _rows(self, seek: bytes, end: bytes) -> list[tuple[bytes, bytes]]:
         """Rows of the database from ``seek`` on, some hundred."""
-        bounds = self._engine.ReadOptions()
-        bounds.set_iterate_upper_bound(end)
-        rows = self._writing.iter(bounds)
-        rows.seek(seek)
-        valid, key, value, following = rows.valid, rows.key, rows.value, rows.next
-        found: list[tuple[bytes, bytes]] = []
-        while len(found) < _SCAN_ROWS:
-            if not valid():
-                self._checked(rows.status)
-                break
-            found.append((key(), value()))
-            following()
+        rows = islice(access.rows(self._writing, seek, end), _SCAN_ROWS)
+        found: list[tuple[bytes, bytes]] = self._checked(list, rows)
         return found
 
     def _checked(self, call: Any, *arguments: Any) -> Any:

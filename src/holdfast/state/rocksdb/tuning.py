@@ -12,6 +12,8 @@ from holdfast.state.rocksdb.options import RocksDbOptions
 LEVEL_ZERO_TRIGGER = 8
 #: Level 0 files at which RocksDB slows down writes.
 LEVEL_ZERO_LIMIT = 24
+#: The list of files and its changes begin anew at this size: every snapshot stores it.
+_MANIFEST_BYTES = 512 << 10
 
 
 def database_options(settings: RocksDbOptions, memory: Memory) -> Any:
@@ -26,6 +28,8 @@ def database_options(settings: RocksDbOptions, memory: Memory) -> Any:
     options.set_max_write_buffer_number(settings.write_buffer_count)
     options.set_max_background_jobs(profile.background_jobs)
     options.set_level_compaction_dynamic_level_bytes(True)
+    if settings.compaction == "UNIVERSAL":
+        options.set_compaction_style(engine.DBCompactionStyle.universal())
     options.set_target_file_size_base(profile.file_size)
     options.set_max_bytes_for_level_base(profile.level_base)
     options.set_level_zero_file_num_compaction_trigger(LEVEL_ZERO_TRIGGER)
@@ -62,5 +66,6 @@ def _open_fast(options: Any, settings: RocksDbOptions) -> None:
     options.set_stats_persist_period_sec(0)
     options.set_stats_dump_period_sec(0)
     options.set_manifest_preallocation_size(64 << 10)
+    options.set_max_manifest_file_size(_MANIFEST_BYTES)
     options.set_keep_log_file_num(2)
     options.set_max_log_file_size(1 << 20)

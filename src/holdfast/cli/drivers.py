@@ -1,0 +1,135 @@
+"""Finds drivers and jobs: through the jobs directory, or at an address that is given."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from holdfast.cli.errors import CommandError
+from holdfast.cli.rest_client import RestClient, job_path
+from holdfast.common import rest_options
+from holdfast.common.config_files import find_config_file, read_config_file
+from holdfast.common.configuration import Configuration
+from holdfast.common.settings_parser import zookeeper_settings
+from holdfast.server.archive import JobArchive
+from holdfast.server.jobs_directory import JobsDirectory, ServerRecord
+from holdfast.server.settings import history_settings, jobs_directory
+from holdfast.server.token import read_token
+
+#: States of a job in a driver that stands by.
+_WAITING = ("CREATED", "INITIALIZING", "SUSPENDED")
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where commands look for drivers. ``address`` is that of one job server, and then nothing else is looked at."""
+
+    configuration: Configuration
+    address: str | None = None
+
+    @staticmethod
+    def named(jobs_dir: str | None, address: str | None) -> Place:
+        """By the configuration file, if there is one, and what the command line says."""
+        file = find_config_file(os.environ, Path.cwd())
+        configuration = read_config_file(file) if file is not None else Configuration()
+        if jobs_dir is not None:
+            configuration.set_string(rest_options.JOBS_DIRECTORY.key, jobs_dir)
+        return Place(configuration, address)
+
+    @property
+    def directory(self) -> Path:
+        return jobs_directory(self.configuration, os.environ)
+
+    def archive(self) -> JobArchive:
+        return JobArchive(history_settings(self.configuration, os.environ))
+
+    def records(self) -> list[ServerRecord]:
+        return JobsDirectory(self.directory).living()
+
+    def client_at_address(self) -> RestClient | None:
+        return None if self.address is None else self._client(self.address)
+
+    def _leader_elsewhere(self, job_id: str) -> RestClient | None:
+        """The driver that leads a job by ZooKeeper, perhaps on another host."""
+        zookeeper = zookeeper_settings(self.configuration)
+        if zookeeper is None:
+            return None
+        # Imported here: it needs an extra that most command lines do without.
+        from holdfast.checkpoint.zookeeper.address import leader_address
+
+        address = leader_address(zookeeper, job_id)
+        return None if address is None else self._client(address)
+
+    def _client(self, address: str) -> RestClient:
+        told = self.configuration.get(rest_options.TOKEN_FILE)
+        token_file = Path(told).expanduser() if told else self.directory / "token"
+        url = address if "://" in address else f"http://{address}"
+        authority = self.configuration.get(rest_options.TLS_AUTHORITY)
+        return RestClient(url.rstrip("/"), read_token(token_file) if token_file.exists() else None, authority)
+
+    def client_for(self, job_id: str) -> RestClient:
+        """To the driver of a job."""
+        at_address = self.client_at_address()
+        if at_address is not None:
+            return at_address
+        drivers = [client_of(record) for record in self.records() if record.has(job_id)]
+        if drivers:
+            return _leading(drivers, job_id)
+        elsewhere = self._leader_elsewhere(job_id)
+        if elsewhere is not None:
+            return elsewhere
+        archived = self.archive().read(job_id)
+        if archived is not None:
+            raise CommandError(f"Job {job_id} has ended: it is {archived.status}.")
+        raise CommandError(
+            f"No driver in {self.directory} runs a job {job_id}. 'holdfast list' shows the jobs that run; a driver on "
+            "another host is reached with -m HOST:PORT."
+        )
+
+    def jobs(self, application_id: str | None = None) -> Iterator[dict[str, Any]]:
+        """The overview of every job: of living drivers, of those of one Spark application alone where one is given,
+        and of the history."""
+        at_address = self.client_at_address()
+        if at_address is not None:
+            yield from at_address.get("/jobs/overview")["jobs"]
+            return
+        seen: set[str] = set()
+        for record in self.records():
+            if application_id is not None and record.application_id != application_id:
+                continue
+            for job in _jobs_of(record):
+                if record.has(job["jid"]) and job["jid"] not in seen:
+                    seen.add(job["jid"])
+                    yield job
+        if application_id is None:
+            yield from (old.overview for old in self.archive().overviews() if old.job_id not in seen)
+
+
+def _jobs_of(record: ServerRecord) -> list[dict[str, Any]]:
+    """None where the driver lives and does not answer: others may."""
+    try:
+        jobs: list[dict[str, Any]] = client_of(record).get("/jobs/overview")["jobs"]
+    except CommandError as error:
+        print(f"Driver {record.process.describe()}: {error}", file=sys.stderr)
+        return []
+    return jobs
+
+
+def _leading(drivers: list[RestClient], job_id: str) -> RestClient:
+    """Of several drivers of one job, all but one wait for it."""
+    for driver in drivers[:-1]:
+        try:
+            if driver.get(job_path(job_id, "/status"))["status"] not in _WAITING:
+                return driver
+        except CommandError:
+            continue
+    return drivers[-1]
+
+
+def client_of(record: ServerRecord) -> RestClient:
+    token = read_token(Path(record.token_file)) if record.token_file is not None else None
+    return RestClient(record.url, token, record.authority)

@@ -1,0 +1,190 @@
+"""Every address of the server, once: the application, its OpenAPI description and the reference page are made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from holdfast.server import handlers_checkpoint, handlers_cluster, handlers_job, handlers_operation
+from holdfast.server import models_checkpoint as checkpoint_models
+from holdfast.server import models_job as job_models
+from holdfast.server import models_operation as operation_models
+from holdfast.server.calls import Call
+from holdfast.server.models_cluster import ClusterOverview, DashboardConfiguration, Metric
+
+_JOB = "/jobs/{job_id}"
+_NOT_FOUND = {404: "There is no such job"}
+_ENDED = {400: "The request is malformed, or cannot be begun", 404: "There is no such job", 409: "The job has ended"}
+
+
+@dataclass(frozen=True)
+class Query:
+    name: str
+    description: str
+
+
+@dataclass(frozen=True)
+class Resource:
+    """``answer`` and ``body`` are types that msgspec encodes and describes. ``errors`` are the statuses that it has
+    beside those of all resources."""
+
+    method: str
+    path: str
+    handler: Callable[[Call], Any]
+    summary: str
+    answer: Any
+    status: int = 200
+    body: type | None = None
+    body_required: bool = False
+    queries: tuple[Query, ...] = ()
+    errors: tuple[tuple[int, str], ...] = ()
+
+
+def _read(
+    path: str,
+    handler: Callable[[Call], Any],
+    answer: Any,
+    summary: str,
+    errors: dict[int, str] | None = None,
+    queries: tuple[Query, ...] = (),
+) -> Resource:
+    told = errors if errors is not None else _NOT_FOUND if path.startswith(_JOB) else {}
+    return Resource("GET", path, handler, summary, answer, queries=queries, errors=tuple(told.items()))
+
+
+def _start(path: str, handler: Callable[[Call], Any], body: type, summary: str) -> Resource:
+    return Resource(
+        "POST", path, handler, summary, operation_models.TriggerResponse, 202, body, errors=tuple(_ENDED.items())
+    )
+
+
+_CHECKPOINT_MISSING = {400: "The id is not a number", 404: "No such job or checkpoint, or checkpointing is off"}
+
+RESOURCES: tuple[Resource, ...] = (
+    _read("/config", handlers_cluster.dashboard_configuration, DashboardConfiguration, "Settings of the page"),
+    _read("/overview", handlers_cluster.overview, ClusterOverview, "Executors, slots and jobs in numbers"),
+    _read("/jobs", handlers_cluster.jobs, job_models.JobIdsWithStatus, "All jobs, with their states"),
+    _read(
+        "/jobs/overview",
+        handlers_cluster.jobs_overview,
+        job_models.MultipleJobsOverview,
+        "All jobs with times and numbers of subtasks, those of the history too",
+    ),
+    _read(_JOB, handlers_job.details, job_models.JobDetails, "A job with its vertices and its plan"),
+    Resource(
+        "PATCH",
+        _JOB,
+        handlers_job.cancel,
+        "Cancel a job",
+        job_models.Empty,
+        202,
+        queries=(Query("mode", "cancel, which is the default; stop is answered with 308"),),
+        errors=(
+            (308, "Stopping is done by POST to /stop"),
+            (400, "The mode is not known"),
+            (404, "There is no such job"),
+            (409, "The job has ended otherwise"),
+        ),
+    ),
+    _read(f"{_JOB}/status", handlers_job.status, job_models.JobStatusInfo, "The state of a job"),
+    _read(f"{_JOB}/plan", handlers_job.plan, job_models.JobPlanInfo, "The graph of a job"),
+    _read(f"{_JOB}/config", handlers_job.configuration, job_models.JobConfiguration, "The settings of a job"),
+    _read(
+        f"{_JOB}/exceptions",
+        handlers_job.exceptions,
+        job_models.JobExceptions,
+        "The failures of a job, the newest first",
+        {400: "A query parameter is malformed", **_NOT_FOUND},
+        (
+            Query("maxExceptions", "how many to show; 20 unless told"),
+            Query("failureLabelFilter", "label:value pairs with commas between them"),
+        ),
+    ),
+    _read(
+        f"{_JOB}/metrics",
+        handlers_job.metrics,
+        list[Metric],
+        "Names of metrics, or values of those asked for",
+        queries=(Query("get", "names with commas between them"),),
+    ),
+    _read(
+        f"{_JOB}/vertices/{{vertex_id}}",
+        handlers_job.vertex,
+        job_models.VertexDetails,
+        "A vertex with its subtasks",
+        {404: "No such job or vertex"},
+    ),
+    _read(
+        f"{_JOB}/checkpoints",
+        handlers_checkpoint.statistics,
+        checkpoint_models.CheckpointingStatistics,
+        "Checkpoints and savepoints: counts, summary, the latest and the last ten",
+        {404: "No such job, or checkpointing is off"},
+    ),
+    _start(
+        f"{_JOB}/checkpoints",
+        handlers_operation.trigger_checkpoint,
+        operation_models.CheckpointTrigger,
+        "Take a checkpoint",
+    ),
+    _read(
+        f"{_JOB}/checkpoints/config",
+        handlers_checkpoint.configuration,
+        checkpoint_models.CheckpointConfiguration,
+        "Settings of checkpoints",
+        {404: "No such job, or checkpointing is off"},
+    ),
+    _read(
+        f"{_JOB}/checkpoints/details/{{checkpoint_id}}",
+        handlers_checkpoint.details,
+        checkpoint_models.Checkpoint,
+        "A checkpoint with the parts of all vertices",
+        _CHECKPOINT_MISSING,
+    ),
+    _read(
+        f"{_JOB}/checkpoints/details/{{checkpoint_id}}/subtasks/{{vertex_id}}",
+        handlers_checkpoint.task_details,
+        checkpoint_models.TaskCheckpointDetails,
+        "The part of a vertex in a checkpoint, with its subtasks",
+        _CHECKPOINT_MISSING,
+    ),
+    _read(
+        f"{_JOB}/checkpoints/{{trigger_id}}",
+        handlers_operation.checkpoint_status,
+        operation_models.CheckpointTriggerStatus,
+        "How a checkpoint that was asked for went",
+        {404: "No such operation"},
+    ),
+    _start(
+        f"{_JOB}/savepoints",
+        handlers_operation.trigger_savepoint,
+        operation_models.SavepointTrigger,
+        "Take a savepoint, and cancel the job behind it where asked",
+    ),
+    _read(
+        f"{_JOB}/savepoints/{{trigger_id}}",
+        handlers_operation.savepoint_status,
+        operation_models.SavepointStatus,
+        "How a savepoint, or a stop with one, went",
+        {404: "No such operation"},
+    ),
+    _start(f"{_JOB}/stop", handlers_operation.stop, operation_models.StopTrigger, "Stop the job with a savepoint"),
+    Resource(
+        "POST",
+        "/savepoint-disposal",
+        handlers_operation.dispose,
+        "Delete a savepoint",
+        operation_models.TriggerResponse,
+        body=operation_models.DisposalRequest,
+        body_required=True,
+        errors=((400, "The path is missing"), (403, "The path is in none of the directories that requests may name")),
+    ),
+    _read(
+        "/savepoint-disposal/{trigger_id}",
+        handlers_operation.disposal_status,
+        operation_models.DisposalStatus,
+        "How the deletion of a savepoint went",
+        {404: "No such operation"},
+    ),
+)

@@ -1,0 +1,170 @@
+"""Images of a RocksDB store on its host: what it was at a checkpoint, as hard links to the files of the database.
+
+RocksDB never changes a table file, so an image costs nothing but the files that the database has given up since. It
+serves three ends: it is uploaded while the store goes on; the next image stores only files that are not links to the
+same ones here; and a later attempt on this host begins with it instead of the checkpoint's files.
+
+``images/<id>/`` holds ``db`` (the files), ``stamp`` (the commit that it belongs to, absent before), and ``stored`` (the
+handles of the files, absent before all are stored).
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import uuid
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from holdfast.failpoints import failpoint
+from holdfast.state.epoch_log import decode_stamp, encode_stamp
+from holdfast.state.handles import NativeFile, NativeImage
+from holdfast.state.snapshot_io import SnapshotReader
+from holdfast.state.store import Stamp
+
+ENGINE = "rocksdb"
+_TABLES = ".sst"
+#: A database is opened with the options of whoever opens it.
+_NOT_NEEDED = "OPTIONS-"
+_stored_decoder = msgspec.msgpack.Decoder(tuple[NativeFile, ...])
+
+
+@dataclass(frozen=True)
+class LocalImage:
+    """One image."""
+
+    folder: Path
+
+    @property
+    def database(self) -> Path:
+        return self.folder / "db"
+
+    @property
+    def stamp(self) -> Stamp | None:
+        data = self._read("stamp")
+        return None if data is None else decode_stamp(data)
+
+    def settle(self, stamp: Stamp) -> None:
+        """It is what the store was committed as. Without that note, which may fail, it is of no further use."""
+        with suppress(OSError):
+            self._write("stamp", encode_stamp(stamp))
+
+    @property
+    def stored(self) -> tuple[NativeFile, ...] | None:
+        """Where its files are stored; None while they are not."""
+        data = self._read("stored")
+        return None if data is None else _stored_decoder.decode(data)
+
+    def set_stored(self, files: Iterable[NativeFile]) -> None:
+        with suppress(FileNotFoundError):  # a later checkpoint has completed, and the image is gone
+            self._write("stored", msgspec.msgpack.encode(tuple(files)))
+
+    def names(self) -> list[str]:
+        """Of the files that it takes to open the database."""
+        return sorted(path.name for path in self.database.iterdir() if not path.name.startswith(_NOT_NEEDED))
+
+    def held_of(self, base: LocalImage) -> dict[str, NativeFile]:
+        """Files that ``base`` has stored and that are the same here: links to one file, which no name can feign."""
+        return {file.name: file for file in base.stored or () if self._same(base, file)}
+
+    def link_into(self, target: Path) -> None:
+        """Make the files of a database in ``target``. Those that RocksDB writes on are copied."""
+        target.mkdir(parents=True)
+        for path in self.database.iterdir():
+            place = os.link if path.suffix == _TABLES else shutil.copyfile
+            place(path, target / path.name)
+
+    def drop(self) -> None:
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _same(self, base: LocalImage, file: NativeFile) -> bool:
+        mine, its = self.database / file.name, base.database / file.name
+        if not file.name.endswith(_TABLES) or not mine.exists() or not its.exists():
+            return False
+        return mine.samefile(its) and mine.stat().st_size == file.handle.size
+
+    def _read(self, name: str) -> bytes | None:
+        try:
+            return (self.folder / name).read_bytes()
+        except FileNotFoundError:
+            return None
+
+    def _write(self, name: str, data: bytes) -> None:
+        temporary = self.folder / f"{name}.tmp"
+        temporary.write_bytes(data)
+        temporary.replace(self.folder / name)
+
+
+class LocalImages:
+    """The images of one store. Used by who holds the store's lock, but for copies and uploads."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory / "images"
+
+    def new(self) -> LocalImage:
+        """An image without files."""
+        image = LocalImage(self._directory / uuid.uuid4().hex)
+        image.folder.mkdir(parents=True)
+        return image
+
+    def all(self) -> list[LocalImage]:
+        try:
+            return [LocalImage(Path(entry.path)) for entry in os.scandir(self._directory)]
+        except FileNotFoundError:
+            return []
+
+    def at(self, stamp: Stamp) -> LocalImage | None:
+        return next((one for one in self.all() if one.stamp == stamp), None)
+
+    def stored_at(self, epoch: int) -> LocalImage | None:
+        """The image of a committed epoch, if all of it is stored."""
+        for one in self.all():
+            stamp = one.stamp
+            if stamp is not None and stamp.epoch == epoch and one.stored is not None:
+                return one
+        return None
+
+    def keep_until(self, stamp: Stamp) -> None:
+        """The store goes on from ``stamp``: images of executions that died, or were not accepted, go."""
+        for one in self.all():
+            found = one.stamp
+            if found is None or found.epoch > stamp.epoch or (found.epoch == stamp.epoch and found != stamp):
+                one.drop()
+
+    def drop_before(self, epoch: int) -> None:
+        """The checkpoint of ``epoch`` is complete."""
+        for one in self.all():
+            stamp = one.stamp
+            if stamp is not None and stamp.epoch < epoch:
+                one.drop()
+
+    def drop_all(self) -> None:
+        shutil.rmtree(self._directory, ignore_errors=True)
+
+    def adopt(self, image: LocalImage) -> LocalImage:
+        """An image with the files of another store's."""
+        mine = self.new()
+        image.link_into(mine.database)
+        stored = image.stored
+        if stored is not None:
+            mine.set_stored(stored)
+        return mine
+
+    def download(self, image: NativeImage, reader: SnapshotReader) -> LocalImage:
+        """An image with the files of a snapshot."""
+        mine = self.new()
+        download_files(image, reader, mine.database)
+        mine.set_stored(image.files)
+        return mine
+
+
+def download_files(image: NativeImage, reader: SnapshotReader, target: Path) -> None:
+    """Each is verified by the reader; what is missing or damaged is a CorruptFileError."""
+    target.mkdir()
+    for file in image.files:
+        failpoint("rocksdb.restoring", name=file.name)
+        (target / file.name).write_bytes(reader.read(file.handle))

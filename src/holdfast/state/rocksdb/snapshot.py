@@ -1,0 +1,98 @@
+"""Snapshots of a RocksDB store by its own files: all of them, or those that the base checkpoint does not hold.
+
+The pinned view is a folder of hard links (see state/rocksdb/images.py). It is made in milliseconds, however large the
+state is, and a restore of the same key groups costs little more than to copy the files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from holdfast.state.handles import CheckpointRequest, KeyedSnapshot, NativeFile, NativeImage
+from holdfast.state.keyed_backend import KeyedStateBackend
+from holdfast.state.layout import group_bytes, groups_end
+from holdfast.state.rocksdb.images import ENGINE, LocalImage
+from holdfast.state.snapshot_io import SnapshotWriter
+from holdfast.state.strategies import PreparedSnapshot, SnapshotStrategy, empty_frame
+
+if TYPE_CHECKING:
+    from holdfast.state.rocksdb.store import RocksDbStore
+
+
+@dataclass(frozen=True)
+class NativeFull(SnapshotStrategy):
+    """All files of the database. Not where expired entries are to be left out of full images: they are in the files."""
+
+    store: RocksDbStore
+
+    name = "native-full"
+
+    def prepare(
+        self, backend: KeyedStateBackend, request: CheckpointRequest, base_epoch: int | None
+    ) -> PreparedSnapshot | None:
+        if backend.ttl.filters_full_images:
+            return None
+        return _prepared(self.name, self.store, backend, request, None)
+
+
+@dataclass(frozen=True)
+class NativeIncremental(SnapshotStrategy):
+    """The files of the database that the base does not hold, where this host has the image of the base."""
+
+    store: RocksDbStore
+
+    name = "native-incremental"
+
+    def prepare(
+        self, backend: KeyedStateBackend, request: CheckpointRequest, base_epoch: int | None
+    ) -> PreparedSnapshot | None:
+        base = None if base_epoch is None else self.store.images.stored_at(base_epoch)
+        return None if base is None else _prepared(self.name, self.store, backend, request, base)
+
+
+def _prepared(
+    strategy: str,
+    store: RocksDbStore,
+    backend: KeyedStateBackend,
+    request: CheckpointRequest,
+    base: LocalImage | None,
+) -> PreparedImage:
+    key_groups = backend.scope.key_groups
+    first = next(store.scan(group_bytes(key_groups.start), groups_end(key_groups.end)), None)
+    image = store.pin()
+    held = {} if base is None else image.held_of(base)
+    return PreparedImage(strategy, request, image, held, first is None, empty_frame(backend))
+
+
+@dataclass(frozen=True)
+class PreparedImage(PreparedSnapshot):
+    """An image on this host, and those of its files that are stored already."""
+
+    strategy: str
+    request: CheckpointRequest
+    image: LocalImage
+    held: Mapping[str, NativeFile]
+    empty: bool
+    frame: KeyedSnapshot
+
+    def write(
+        self, writer: SnapshotWriter, name: str, shared: bool, heartbeat: Callable[[], None] | None
+    ) -> KeyedSnapshot:
+        files: list[NativeFile] = []
+        for own_name in self.image.names():
+            file = self.held.get(own_name)
+            if file is None:
+                if heartbeat is not None:
+                    heartbeat()
+                data = (self.image.database / own_name).read_bytes()
+                reusable = shared and own_name.endswith(".sst")
+                handle = writer.write(f"{name}-{own_name}", data, reusable)
+                file = NativeFile(own_name, handle, self.request.checkpoint_id)
+            files.append(file)
+        if shared and not self.request.checkpoint_type.is_savepoint:
+            self.image.set_stored(files)
+        return msgspec.structs.replace(self.frame, native=NativeImage(ENGINE, tuple(files), self.empty))

@@ -1,0 +1,158 @@
+"""A job in a process of its own, without Spark, from its start to what is left of it."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from holdfast.server.jobs_directory import JobsDirectory
+from tests.cli.conftest import await_true
+from tests.integration.programs import published
+from tests.spark.in_process import EPOCHS, counts_of
+
+PROGRAM = str(Path(__file__).with_name("endless.py"))
+SETTINGS = ("-D", "rest.bind-port=0", "-Dholdfast.rest.linger=1 s", "-Dexecution.checkpointing.interval=10 ms")
+
+
+@pytest.fixture
+def start(cli, tmp_path):
+    """Starts the program detached; the job's id."""
+
+    def run(*options: str, epochs: int = 3) -> str:
+        ran = cli("run", "-d", *SETTINGS, f"-Dexecution.checkpointing.savepoint-dir={tmp_path}/sp", *options, PROGRAM,
+                  str(tmp_path / "job"), str(epochs))  # fmt: skip
+        match = re.fullmatch(r"Job has been submitted with JobID ([0-9a-f]{32})\n", ran.out)
+        assert match, ran.out
+        return match[1]
+
+    return run
+
+
+@pytest.mark.slow
+def test_from_start_to_restart(cli, start, tmp_path, jobs_dir):
+    job = start("-p", "2")
+    await_true(lambda: cli("list", "--json", "-r").json["jobs"])
+    (record,) = JobsDirectory(jobs_dir).living()
+    listed = cli("list").lines
+    assert listed[0] == "Waiting for response..."
+    assert listed[1] == "------------------ Running/Restarting Jobs -------------------"
+    assert re.fullmatch(rf"\d\d\.\d\d\.\d{{4}} \d\d:\d\d:\d\d : {job} : counting \(RUNNING\)", listed[2])
+    assert listed[3:] == ["-" * 62, "No scheduled jobs."]
+    assert job in cli("list", "-r", "-yid", record.application_id).out
+    assert job not in cli("list", "-a", "-yid", "application_of_others").out
+    assert cli("list", "-m", record.url.removeprefix("http://"), "--json").json["jobs"][0]["jid"] == job
+
+    taken = cli("savepoint", job)
+    assert taken.lines[:2] == [f"Triggering savepoint for job {job}.", "Waiting for response..."]
+    path = taken.lines[2].removeprefix("Savepoint completed. Path: ")
+    assert (Path(path) / "_metadata").exists()
+    assert taken.lines[3] == "You can resume your program from this savepoint with the run command."
+    disposed = cli("savepoint", "-d", path)
+    assert disposed.lines == [
+        f"Disposing savepoint '{path}'.", "Waiting for response...", f"Savepoint '{path}' disposed."
+    ]  # fmt: skip
+    assert not Path(path).exists()
+    detached = cli("savepoint", "-detached", job)
+    assert re.fullmatch(r"Successfully trigger manual savepoint, triggerId: [0-9a-f]{32}", detached.lines[-1])
+
+    by_hand = cli("checkpoint", job).lines
+    assert by_hand[:2] == [f"Triggering checkpoint for job {job}.", "Waiting for response..."]
+    assert re.fullmatch(rf"Checkpoint \d+ for job {job} completed\.", by_hand[2])
+    assert by_hand[3] == "You can resume your program from this checkpoint with the run command."
+    assert re.fullmatch(rf"Checkpoint\(FULL\) \d+ for job {job} completed\.", cli("checkpoint", "-full", job).lines[2])
+    assert cli("checkpoints", job, "--json").json["counts"]["completed"] > 0
+    table = cli("checkpoints", job).out
+    assert "COMPLETED" in table
+    assert job in table
+
+    stopped = cli("stop", job)
+    assert stopped.lines[:3] == [
+        f'Suspending job "{job}" with a CANONICAL savepoint.',
+        f"Triggering stop-with-savepoint for job {job}.",
+        "Waiting for response...",
+    ]
+    path = stopped.lines[3].removeprefix("Savepoint completed. Path: ")
+    await_true(lambda: not JobsDirectory(jobs_dir).living())
+    assert published(tmp_path / "job" / "out") == counts_of(EPOCHS[:3])
+    ended = cli("list", "-a").lines
+    assert ended[1:3] == ["No running jobs.", "No scheduled jobs."]
+    assert ended[3] == "---------------------- Terminated Jobs -----------------------"
+    assert ended[4].endswith(f" : {job} : counting (FINISHED)")
+    assert "SYNC_SAVEPOINT" in cli("checkpoints", job).out
+
+    again = start("-s", path, "-p", "3", epochs=6)
+    assert again != job
+    wanted = counts_of(EPOCHS)
+    await_true(lambda: published(tmp_path / "job" / "out") == wanted)
+    gone = cli("cancel", again)
+    assert gone.lines == [f"Cancelling job {again}.", f"Cancelled job {again}."]
+    await_true(lambda: not JobsDirectory(jobs_dir).living())
+    assert cli("savepoint", again, code=1).err == f"Job {again} has ended: it is CANCELED.\n"
+
+
+@pytest.mark.slow
+def test_one_savepoint_is_followed_by_its_trigger_id(cli, start, jobs_dir):
+    job = start("-p", "2")
+    taken = cli("savepoint", job, "--json").json
+    (log,) = (jobs_dir / "logs").iterdir()
+    text = log.read_text()
+    course = [line.partition(f"Trigger {taken['request-id']}: ")[2] for line in text.splitlines()]
+    course = [line for line in course if line]
+    assert course[0] == f"a savepoint was asked for, of job {job}"
+    assert re.fullmatch(r"it was snapshot \d+ \(SAVEPOINT\), whose barrier went through epoch \d+", course[1])
+    acknowledgement = re.compile(r"'.+' \(\d/\d\) acknowledged after \d+ ms, with \d+ bytes")
+    assert sum(acknowledgement.fullmatch(line) is not None for line in course) == 5
+    assert course[-1] == f"the savepoint completed: {taken['location']}"
+    cancelled = cli("cancel", "-s", job)
+    assert cancelled.lines[0].startswith("DEPRECATION WARNING")
+    assert re.fullmatch(rf"Cancelled job {job}\. Savepoint stored in /.*\.", cancelled.lines[-1])
+    await_true(lambda: not JobsDirectory(jobs_dir).living())
+    assert cli("list", "-a", "--json").json["jobs"][0]["state"] == "CANCELED"
+
+
+@pytest.mark.slow
+def test_a_driver_that_was_killed_is_not_listed(cli, start, jobs_dir):
+    job = start("-p", "1")
+    (record,) = JobsDirectory(jobs_dir).living()
+    os.kill(record.process.pid, signal.SIGKILL)
+    await_true(lambda: not JobsDirectory(jobs_dir).living())
+    assert cli("list").lines == ["Waiting for response...", "No running jobs.", "No scheduled jobs."]
+    assert "No driver in" in cli("stop", job, code=1).err
+
+
+@pytest.mark.slow
+def test_a_program_that_fails_is_told_with_the_end_of_its_log(cli, tmp_path):
+    (tmp_path / "broken.py").write_text("import sys\nprint('so far')\nsys.exit(3)\n")
+    told = cli("run", "-d", str(tmp_path / "broken.py"), code=1)
+    assert "ended with code 3 and submitted no job" in told.err
+    assert "so far" in told.err
+
+
+@pytest.mark.slow
+def test_an_attached_run_ends_with_its_job(cli, tmp_path, jobs_dir):
+    command = [sys.executable, "-m", "holdfast.cli", "run", *SETTINGS, "-p", "1", PROGRAM, str(tmp_path / "job"), "2"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            (job,) = await_true(lambda: cli("list", "-r", "--json").json["jobs"])
+            cli("stop", "-p", str(tmp_path / "job" / "chk"), job["jid"])
+            out, err = process.communicate(timeout=30)
+        finally:
+            process.kill()
+    assert process.returncode == 0, err
+    assert out == f"Job has been submitted with JobID {job['jid']}\n"
+    assert "Job server: http://127.0.0.1:" in err
+    assert JobsDirectory(jobs_dir).living() == []
+
+
+@pytest.mark.slow
+def test_a_driver_that_is_told_to_end_leaves_no_record(cli, start, jobs_dir):
+    start("-p", "1")
+    (record,) = JobsDirectory(jobs_dir).living()
+    os.kill(record.process.pid, signal.SIGTERM)
+    await_true(lambda: not (jobs_dir / "drivers" / f"{record.driver}.json").exists())

@@ -1,0 +1,199 @@
+"""Any history of a RocksDB store with incremental snapshots of its files: every retained one restores what was then."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
+
+from holdfast.state.handles import CheckpointRequest, KeyedSnapshot, SnapshotType
+from holdfast.state.keyed_backend import KeyedStateBackend
+from holdfast.state.restore import KeyedShare, restore_into
+from holdfast.state.rocksdb import store as store_module
+from holdfast.state.rocksdb.backend import RocksDbBackend
+from holdfast.state.rocksdb.options import RocksDbOptions
+from holdfast.state.snapshots import async_write, sync_prepare
+from holdfast.state.store import Stamp
+from tests.state.backend_under_test import scope_of
+from tests.state.snapshot_memory import MemoryFiles
+from tests.state.stores import make_backend
+from tests.state.test_snapshots import ALL
+
+#: Files and levels a thousand times smaller, so that little state has the shape of much.
+SMALL = RocksDbOptions(file_size=64 << 10, level_base=256 << 10, write_buffer_size=128 << 10)
+_keys = st.integers(0, 300)
+
+
+def stored_key(number: int) -> bytes:
+    return (number % 128).to_bytes(2, "big") + b"\0\1" + number.to_bytes(4, "big")
+
+
+class Incremental(RuleBasedStateMachine):
+    """``model`` is the running epoch's content, ``committed`` that of the last one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.root = Path(tempfile.mkdtemp())
+        self.backend = RocksDbBackend(SMALL)
+        self.stores = self.number = 0
+        self.stamp = Stamp(0, "start")
+        self.files = MemoryFiles()
+        self.model: dict[bytes, bytes] = {}
+        self.committed: dict[bytes, bytes] = {}
+        self.retained: list[tuple[int, KeyedSnapshot, dict[bytes, bytes]]] = []
+        self._open(new=True)
+
+    def _open(self, new: bool) -> None:
+        self.store = self.backend.open(self.root / str(self.stores))
+        if new:
+            self.store.load([], self.stamp)
+        self.store.begin(self.stamp)
+
+    @rule(keys=st.lists(_keys, unique=True, max_size=40), value=st.binary(max_size=60))
+    def put(self, keys: list[int], value: bytes) -> None:
+        entries = {stored_key(key): value + str(key).encode() for key in keys}
+        self.store.write(sorted(entries.items()))
+        self.model |= entries
+
+    @rule(keys=st.lists(_keys, unique=True, max_size=20))
+    def delete(self, keys: list[int]) -> None:
+        self.store.write([(stored_key(key), None) for key in keys])
+        for key in keys:
+            self.model.pop(stored_key(key), None)
+
+    @rule(start=_keys, length=st.integers(1, 120))
+    def delete_range(self, start: int, length: int) -> None:
+        bounds = sorted((stored_key(start), (min(127, start % 128 + length)).to_bytes(2, "big") + b"\0\1"))
+        self.store.delete_range(*bounds)
+        self.model = {key: value for key, value in self.model.items() if not bounds[0] <= key < bounds[1]}
+
+    @rule(execution=st.sampled_from(["accepted", "not accepted", "rolled back", "other process"]))
+    def end_epoch(self, execution: str) -> None:
+        if execution == "rolled back":
+            self.store.rollback()
+        else:
+            self.store.commit(Stamp(self.stamp.epoch + 1, f"{execution}-{self.number}"))
+        if execution in ("not accepted", "rolled back"):
+            self.model = dict(self.committed)
+        else:
+            self.stamp = Stamp(self.stamp.epoch + 1, f"{execution}-{self.number}")
+            self.committed = dict(self.model)
+        if execution == "other process":
+            self.store.close()
+            self._open(new=False)
+        else:
+            self.store.begin(self.stamp)
+
+    @rule(fate=st.sampled_from(["completed", "completed", "completed", "aborted", "full"]))
+    def checkpoint(self, fate: str) -> None:
+        self.number += 1
+        base = self.retained[-1][0] if self.retained and fate != "full" else None
+        keyed = KeyedStateBackend(self.store, scope_of(), "rocksdb", None)
+        request = CheckpointRequest(self.number, SnapshotType.CHECKPOINT, 0, 1, self.stamp.epoch + 1, base)
+        prepared = sync_prepare(keyed, request, "counter", 0)
+        assert prepared.strategy.startswith("native")
+        content = dict(self.model)
+        self.end_epoch("accepted")
+        if fate == "aborted":
+            return
+        written = async_write(prepared, self.files, f"keyed-{self.number}")
+        self.retained = [*self.retained[-3:], (self.stamp.epoch, written, content)]
+
+    @precondition(lambda self: self.retained)
+    @rule()
+    def completion_is_told(self) -> None:
+        self.store.forget_changes(self.retained[-1][0])
+
+    @precondition(lambda self: self.retained)
+    @rule()
+    def fail_and_restore(self) -> None:
+        self.store.close()
+        epoch, snapshot, content = self.retained[-1]
+        self.stores += 1
+        self.stamp = Stamp(epoch, f"restored-{self.stores}")
+        self.store = self.backend.open(self.root / str(self.stores))
+        restore_into(self.store, KeyedShare.of([snapshot], ALL), self.files, self.stamp)
+        self.store.begin(self.stamp)
+        self.model, self.committed = dict(content), dict(content)
+
+    @invariant()
+    def the_store_follows(self) -> None:
+        assert dict(self.store.scan(b"\0", b"\x80")) == self.model
+
+    def teardown(self) -> None:
+        self.store.close()
+        for number, (_, snapshot, content) in enumerate(self.retained):
+            assert restored_content("rocksdb", self.root / f"check-{number}", snapshot, self.files) == content
+            assert restored_content("heap", self.root / f"heap-{number}", snapshot, self.files) == content
+        shutil.rmtree(self.root)
+
+
+def restored_content(name: str, directory: Path, snapshot: KeyedSnapshot, files: MemoryFiles) -> dict[bytes, bytes]:
+    store = make_backend(name).open(directory)
+    try:
+        restore_into(store, KeyedShare.of([snapshot], ALL), files, Stamp(1, "check"))
+        store.begin(Stamp(1, "check"))
+        return dict(store.scan(b"\0", b"\x80"))
+    finally:
+        store.close()
+
+
+@pytest.mark.parametrize("memory", ["plenty", "none"])
+def test_rocksdb_every_retained_snapshot_restores_what_was_then(memory: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if memory == "none":
+        monkeypatch.setattr(store_module, "_SPILL_BYTES", 500)
+        monkeypatch.setattr(store_module, "_TOMBSTONE_FROM", 8)
+    run_state_machine_as_test(Incremental, settings=settings(max_examples=12, stateful_step_count=25))
+
+
+@pytest.mark.parametrize(
+    ("compaction", "access"), [("UNIVERSAL", "uniform"), ("LEVEL", "skewed")], ids=lambda value: str(value)
+)
+def test_rocksdb_fifty_checkpoints_of_one_percent_changes(tmp_path: Path, compaction: str, access: str) -> None:
+    """State of 5 MB in files of 64 KB: it compacts all the time."""
+    keys, chance, files = 50_000, random.Random(5), MemoryFiles()
+    backend = RocksDbBackend(RocksDbOptions(file_size=64 << 10, level_base=256 << 10, compaction=compaction))
+    store, stamp = backend.open(tmp_path / "store"), Stamp(0, "start")
+    model = {stored_key(key): chance.randbytes(90) for key in range(keys)}
+    store.load([sorted(model.items())], stamp)
+    written: list[tuple[int, int]] = []
+    table_files: set[str] = set()
+    for number in range(1, 52):
+        store.begin(stamp)
+        if number > 1:
+            changed = {stored_key(_pick(chance, access, keys)): chance.randbytes(90) for _ in range(keys // 100)}
+            model |= changed
+            store.write(sorted(changed.items()))
+        request = CheckpointRequest(number, SnapshotType.CHECKPOINT, 0, 1, number, number - 1 if number > 1 else None)
+        keyed = KeyedStateBackend(store, scope_of(), "rocksdb", None)
+        prepared = sync_prepare(keyed, request, "counter", 0)
+        stamp = Stamp(number, "n")
+        store.commit(stamp)
+        snapshot = async_write(prepared, files, f"keyed-{number}")
+        store.forget_changes(number)
+        assert snapshot.native is not None
+        table_files |= {file.name for file in snapshot.native.files}
+        new = sum(handle.size for handle in snapshot.written_by(number))
+        written.append((new, snapshot.native.size))
+        if number % 5 == 1:
+            assert restored_content("rocksdb", tmp_path / f"at-{number}", snapshot, files) == model
+        time.sleep(0.01)  # for compactions
+    live = {file.name for file in snapshot.native.files}
+    assert len(table_files - live) > 60, "compactions went on"
+    store.close()
+    shares = [new / size for new, size in written[1:]]
+    assert prepared.strategy == "native-incremental"
+    assert sum(shares) / len(shares) < 0.05, shares
+
+
+def _pick(chance: random.Random, access: str, keys: int) -> Any:
+    """``skewed``: as Zipf's law has it, most accesses are to few keys, which are all over the key groups."""
+    return chance.randrange(keys) if access == "uniform" else int(chance.paretovariate(0.8)) * 7919 % keys
