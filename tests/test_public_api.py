@@ -183,10 +183,15 @@ def test_nothing_else_is_public(module: str) -> None:
         ("common.watermark_strategy", "TimestampAssigner WatermarkStrategy"),
         ("datastream.checkpoint_config", "CheckpointConfig"),
         ("datastream.checkpointing_mode", "CheckpointingMode"),
-        ("datastream.data_stream", "DataStream DataStreamSink KeyedStream CloseableIterator BroadcastStream"),
+        (
+            "datastream.data_stream",
+            "DataStream DataStreamSink KeyedStream CloseableIterator BroadcastStream BroadcastConnectedStream "
+            "ConnectedStreams",
+        ),
         (
             "datastream.functions",
-            "BroadcastProcessFunction KeyedBroadcastProcessFunction "
+            "BroadcastProcessFunction KeyedBroadcastProcessFunction CoMapFunction CoFlatMapFunction CoProcessFunction "
+            "KeyedCoProcessFunction Partitioner "
             "AggregateFunction FilterFunction FlatMapFunction Function KeySelector KeyedProcessFunction MapFunction "
             "ProcessFunction ReduceFunction RuntimeContext",
         ),
@@ -195,6 +200,7 @@ def test_nothing_else_is_public(module: str) -> None:
             "ValueState ListState MapState ReducingState AggregatingState BroadcastState ReadOnlyBroadcastState "
             "ValueStateDescriptor",
         ),
+        ("datastream.execution_mode", "RuntimeExecutionMode"),
         ("datastream.output_tag", "OutputTag"),
         ("datastream.stream_execution_environment", "StreamExecutionEnvironment"),
         ("datastream.time_domain", "TimeDomain"),

@@ -9,10 +9,12 @@ from typing import Any
 
 import pytest
 
+from holdfast import plan_restore
 from holdfast.common import JobClient, Types, WatermarkStrategy
 from holdfast.datastream import ConnectedStreams, DataStream, StreamExecutionEnvironment
 from holdfast.datastream.connectors.file_system import FileSink
 from holdfast.runtime.epoch import EpochSpec
+from holdfast.state.outcomes import Fate
 from tests.integration.programs import PAIR, Scripted, environment, published
 from tests.spark.connected_functions import (
     ORDERS,
@@ -62,11 +64,15 @@ def by_key(connected: ConnectedStreams) -> ConnectedStreams:
 
 
 def start_pricing(tmp_path: Path, parallelism: int, ends: bool = True, **changes: str) -> JobClient:
+    return pricing(tmp_path, parallelism, ends, **changes).execute_async()
+
+
+def pricing(tmp_path: Path, parallelism: int, ends: bool = True, **changes: str) -> StreamExecutionEnvironment:
     env, connected = sources(tmp_path, parallelism, ends, **changes)
     priced = by_key(connected).process(Price(), PAIR).uid("price")
     write(priced, tmp_path / "priced")
     write(priced.get_side_output(UNPRICED), tmp_path / "unpriced")
-    return env.execute_async()
+    return env
 
 
 @pytest.mark.parametrize("parallelism", [1, 2, 5])
@@ -79,6 +85,16 @@ def test_both_streams_see_one_state_of_a_key(in_process: InProcessSpark, tmp_pat
     assert {attempt for attempt, _ in in_process.epochs} == {1, 2}
 
 
+@pytest.mark.parametrize("parallelism", [1, 5])
+def test_as_a_batch(in_process: InProcessSpark, tmp_path: Path, parallelism: int, monkeypatch: Any) -> None:
+    fail_once(in_process)
+    monkeypatch.setattr(Scripted, "bounded", True)
+    start_pricing(tmp_path, parallelism, **{"execution.runtime-mode": "BATCH"}).get_job_execution_result().result(60)
+    expected = PriceModel().run(ORDERS, RATES)
+    assert published(tmp_path / "priced") == sorted(expected.priced)
+    assert published(tmp_path / "unpriced") == sorted(expected.unpriced)
+
+
 @pytest.mark.parametrize(("before", "after"), [(1, 3), (5, 2)])
 def test_state_of_both_streams_over_a_restore_with_another_parallelism(
     in_process: InProcessSpark, tmp_path: Path, before: int, after: int
@@ -88,6 +104,9 @@ def test_state_of_both_streams_over_a_restore_with_another_parallelism(
         time.sleep(0.002)
     path = client.stop_with_savepoint(False, str(tmp_path / "savepoints")).result(30)
     client.get_job_execution_result().result(30)
+    rehearsed = plan_restore(pricing(tmp_path, after, **{"pipeline.max-parallelism": "32"}), path)
+    fates = {state.state: state.fate for state in rehearsed.operator("price").states}
+    assert (fates["rate"], fates["waiting"]) == (Fate.KEPT, Fate.KEPT)
     client = start_pricing(tmp_path, after, **{"execution.state-recovery.path": path, "pipeline.max-parallelism": "32"})
     client.get_job_execution_result().result(30)
     expected = PriceModel().run(ORDERS, RATES)
