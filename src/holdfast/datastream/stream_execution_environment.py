@@ -303,7 +303,7 @@ class StreamExecutionEnvironment:
 
 
 def _batch_settings(parsed: ParsedSettings, configuration: Configuration) -> ParsedSettings:
-    """A batch has no checkpoints: what fails begins anew, and nothing is published before the end."""
+    """A batch has no checkpoints: one that fails begins anew, if anything lets it."""
     if parsed.recovery.path is not None:
         raise ProgramError(
             f"The program runs in BATCH mode and is to start from the snapshot {parsed.recovery.path}: a batch begins "
