@@ -46,6 +46,10 @@ PUBLIC: dict[str, list[str]] = {
         "CheckpointedFunction",
         "CheckpointingMode",
         "CloseableIterator",
+        "CoFlatMapFunction",
+        "CoMapFunction",
+        "CoProcessFunction",
+        "ConnectedStreams",
         "DataStream",
         "DataStreamSink",
         "ExternalizedCheckpointRetention",
@@ -56,13 +60,16 @@ PUBLIC: dict[str, list[str]] = {
         "FunctionSnapshotContext",
         "KeySelector",
         "KeyedBroadcastProcessFunction",
+        "KeyedCoProcessFunction",
         "KeyedProcessFunction",
         "KeyedStateStore",
         "KeyedStream",
         "ListCheckpointed",
         "MapFunction",
         "OperatorStateStore",
+        "OutputTag",
         "ParallelSourceFunction",
+        "Partitioner",
         "ProcessFunction",
         "ReadLimit",
         "ReduceFunction",
@@ -176,10 +183,15 @@ def test_nothing_else_is_public(module: str) -> None:
         ("common.watermark_strategy", "TimestampAssigner WatermarkStrategy"),
         ("datastream.checkpoint_config", "CheckpointConfig"),
         ("datastream.checkpointing_mode", "CheckpointingMode"),
-        ("datastream.data_stream", "DataStream DataStreamSink KeyedStream CloseableIterator BroadcastStream"),
+        (
+            "datastream.data_stream",
+            "DataStream DataStreamSink KeyedStream CloseableIterator BroadcastStream BroadcastConnectedStream "
+            "ConnectedStreams",
+        ),
         (
             "datastream.functions",
-            "BroadcastProcessFunction KeyedBroadcastProcessFunction "
+            "BroadcastProcessFunction KeyedBroadcastProcessFunction CoMapFunction CoFlatMapFunction CoProcessFunction "
+            "KeyedCoProcessFunction Partitioner "
             "AggregateFunction FilterFunction FlatMapFunction Function KeySelector KeyedProcessFunction MapFunction "
             "ProcessFunction ReduceFunction RuntimeContext",
         ),
@@ -188,6 +200,8 @@ def test_nothing_else_is_public(module: str) -> None:
             "ValueState ListState MapState ReducingState AggregatingState BroadcastState ReadOnlyBroadcastState "
             "ValueStateDescriptor",
         ),
+        ("datastream.execution_mode", "RuntimeExecutionMode"),
+        ("datastream.output_tag", "OutputTag"),
         ("datastream.stream_execution_environment", "StreamExecutionEnvironment"),
         ("datastream.time_domain", "TimeDomain"),
         ("datastream.timerservice", "TimerService"),

@@ -3,6 +3,7 @@
 from holdfast.datastream.broadcast_stream import BroadcastConnectedStream, BroadcastStream
 from holdfast.datastream.checkpoint_config import CheckpointConfig
 from holdfast.datastream.checkpointing_mode import CheckpointingMode
+from holdfast.datastream.connected_streams import ConnectedStreams
 from holdfast.datastream.data_stream import CloseableIterator, DataStream, DataStreamSink, KeyedStream
 from holdfast.datastream.execution_mode import RuntimeExecutionMode
 from holdfast.datastream.externalized_checkpoint_retention import ExternalizedCheckpointRetention
@@ -13,12 +14,16 @@ from holdfast.datastream.functions import (
     Checkpointed,
     CheckpointedFunction,
     CheckpointListener,
+    CoFlatMapFunction,
+    CoMapFunction,
+    CoProcessFunction,
     FilterFunction,
     FlatMapFunction,
     Function,
     FunctionInitializationContext,
     FunctionSnapshotContext,
     KeyedBroadcastProcessFunction,
+    KeyedCoProcessFunction,
     KeyedProcessFunction,
     KeyedStateStore,
     KeySelector,
@@ -26,6 +31,7 @@ from holdfast.datastream.functions import (
     MapFunction,
     OperatorStateStore,
     ParallelSourceFunction,
+    Partitioner,
     ProcessFunction,
     ReduceFunction,
     RichAggregateFunction,
@@ -45,6 +51,7 @@ from holdfast.datastream.functions import (
     StreamOperator,
     WrappingFunction,
 )
+from holdfast.datastream.output_tag import OutputTag
 from holdfast.datastream.stream_execution_environment import StreamExecutionEnvironment
 from holdfast.datastream.time_domain import TimeDomain
 from holdfast.datastream.timerservice import TimerService
@@ -63,6 +70,10 @@ __all__ = [
     "CheckpointedFunction",
     "CheckpointingMode",
     "CloseableIterator",
+    "CoFlatMapFunction",
+    "CoMapFunction",
+    "CoProcessFunction",
+    "ConnectedStreams",
     "DataStream",
     "DataStreamSink",
     "ExternalizedCheckpointRetention",
@@ -73,13 +84,16 @@ __all__ = [
     "FunctionSnapshotContext",
     "KeySelector",
     "KeyedBroadcastProcessFunction",
+    "KeyedCoProcessFunction",
     "KeyedProcessFunction",
     "KeyedStateStore",
     "KeyedStream",
     "ListCheckpointed",
     "MapFunction",
     "OperatorStateStore",
+    "OutputTag",
     "ParallelSourceFunction",
+    "Partitioner",
     "ProcessFunction",
     "ReadLimit",
     "ReduceFunction",

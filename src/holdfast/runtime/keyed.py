@@ -8,13 +8,16 @@ from collections.abc import Callable, Hashable, Iterable
 from typing import Any
 
 from holdfast.runtime.batch import Batch
-from holdfast.runtime.functions import FunctionOperator, method_of
+from holdfast.runtime.functions import FunctionOperator
 from holdfast.runtime.plan import OperatorSpec
-from holdfast.runtime.stateless import RowContext, repeat_times, select_rows
-from holdfast.runtime.timer_service import TimerService
+from holdfast.runtime.stateless import RowContext, RowMapper, repeat_times, select_rows
+from holdfast.runtime.timer_service import BatchTimerService, TimerService
 from holdfast.state.descriptors import ValueStateDescriptor
 from holdfast.state.keys import KeyCodec
 from holdfast.state.timers import TimeDomain, TimerQueue
+
+#: Rows that are handed on in one batch where the end of the input gives any number of them.
+_ROWS_AT_ONCE = 4096
 
 
 class KeyedOperator(FunctionOperator):
@@ -67,9 +70,9 @@ class KeyedOperator(FunctionOperator):
         return out, counts
 
 
-class KeyedMapOperator(KeyedOperator):
+class KeyedMapOperator(KeyedOperator, RowMapper):
     def process(self, batch: Batch, input_index: int) -> None:
-        function = method_of(self.function, "map")
+        function = self.row_function(input_index)
         out: list[Any] = []
         append, context = out.append, self.key_context
         key = value = None
@@ -79,17 +82,22 @@ class KeyedMapOperator(KeyedOperator):
                 append(function(value))
         except Exception as error:
             raise self.failure(error, value, key) from error
-        self.output.collect(Batch(out, batch.timestamps, batch.watermarks))
+        self.output.collect(self.mapped(batch, out))
 
 
 class KeyedFlatMapOperator(KeyedOperator):
+    yields_rows = True
+    row_method = "flat_map"
+
     def process(self, batch: Batch, input_index: int) -> None:
-        self.output.collect(repeat_times(batch, *self.for_each_row(batch, method_of(self.function, "flat_map"))))
+        self.output.collect(repeat_times(batch, *self.for_each_row(batch, self.row_function(input_index))))
 
 
 class KeyedFilterOperator(KeyedOperator):
+    row_method = "filter"
+
     def process(self, batch: Batch, input_index: int) -> None:
-        function = method_of(self.function, "filter")
+        function = self.row_function(input_index)
         context = self.key_context
         kept: list[int] = []
         key = value = None
@@ -106,15 +114,17 @@ class KeyedFilterOperator(KeyedOperator):
 
 
 class ReduceOperator(KeyedOperator):
-    """Keeps one value per key and emits it after each row."""
+    """Keeps one value per key and emits it after each row; in a batch at the end of the input, once."""
+
+    row_method = "reduce"
 
     def bind_state(self) -> None:
         super().bind_state()
-        descriptor = ValueStateDescriptor("_reduce", self.spec.output_type)
-        self._state = self.keyed_state.state(descriptor)
+        self._descriptor = ValueStateDescriptor("_reduce", self.spec.output_type)
+        self._state = self.keyed_state.state(self._descriptor)
 
     def process(self, batch: Batch, input_index: int) -> None:
-        reduce = method_of(self.function, "reduce")
+        reduce = self.row_function(input_index)
         state, context = self._state, self.key_context
         out: list[Any] = []
         key = value = None
@@ -127,7 +137,25 @@ class ReduceOperator(KeyedOperator):
                 out.append(after)
         except Exception as error:
             raise self.failure(error, value, key) from error
-        self.output.collect(Batch(out, batch.timestamps, batch.watermarks))
+        if not self.spec.batch:
+            self.output.collect(Batch(out, batch.timestamps, batch.watermarks))
+
+    def finish(self) -> None:
+        if self.spec.batch:
+            self._emit_last_values()
+        super().finish()
+
+    def _emit_last_values(self) -> None:
+        values: list[Any] = []
+
+        def add(key: Any, state: Any) -> None:
+            values.append(state.value())
+            if len(values) == _ROWS_AT_ONCE:
+                self.emit_untimed(values)
+                values.clear()
+
+        self.keyed_state.apply_to_all_keys(self._descriptor, add)
+        self.emit_untimed(values)
 
 
 class KeyedProcessContext(RowContext):
@@ -153,6 +181,9 @@ class KeyedProcessContext(RowContext):
 class KeyedProcessOperator(KeyedOperator):
     """A keyed process function with its event and processing time timers."""
 
+    yields_rows = True
+    row_method = "process_element"
+
     def __init__(self, spec: OperatorSpec) -> None:
         super().__init__(spec)
         self._out: list[Any] = []
@@ -163,7 +194,8 @@ class KeyedProcessOperator(KeyedOperator):
         super().bind_state()
         self._event_timers = self.timers(TimeDomain.EVENT_TIME)
         self._processing_timers = self.timers(TimeDomain.PROCESSING_TIME)
-        service = TimerService(self, self._event_timers, self._processing_timers)
+        service_type = BatchTimerService if self.spec.batch else TimerService
+        service = service_type(self, self._event_timers, self._processing_timers)
         self._context = self.make_context(service)
 
     def make_context(self, timers: TimerService) -> KeyedProcessContext:
@@ -177,7 +209,7 @@ class KeyedProcessOperator(KeyedOperator):
         return timers.queue("user", domain)
 
     def process(self, batch: Batch, input_index: int) -> None:
-        function = method_of(self.function, "process_element")
+        function = self.row_function(input_index)
         context = self._context
         if batch.timestamps is None:
             context.current_timestamp = None
