@@ -82,6 +82,9 @@ class KeyedListState(MergingNamespaces, ListState[Any]):
         self._remember(cached, None if cached.stored is None else cached.stored + cached.added)
         cached.added = []
 
+    def _is_empty(self, cell: Any) -> bool:
+        return cell.stored == []
+
     def _weigh(self, cell: Any) -> int:
         return 1 + len(cell.stored or ())
 
