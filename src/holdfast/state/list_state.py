@@ -83,7 +83,8 @@ class KeyedListState(MergingNamespaces, ListState[Any]):
         cached.added = []
 
     def _is_empty(self, cell: Any) -> bool:
-        return cell.stored == []
+        cached: _CachedList = cell
+        return cached.stored == []
 
     def _weigh(self, cell: Any) -> int:
         return 1 + len(cell.stored or ())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, TypedDict
 
@@ -14,7 +14,7 @@ from holdfast.testing.clock import ManualClock
 class HarnessOptions(TypedDict, total=False):
     """The keyword arguments of harnesses; what is left out is as in ``Setup``."""
 
-    operation: str
+    operation: str | Callable[[Any, Any], Any]
     input_type: Any
     output_type: Any
     broadcast_states: Sequence[MapStateDescriptor]
@@ -33,7 +33,8 @@ class Setup:
     """What the harness stands for: one subtask of an operator in a job."""
 
     #: "map", "flat_map", "filter", "reduce" or "process", for a plain callable; a function object says it by its class.
-    operation: str | None = None
+    #: Or what makes the stream: ``lambda stream, function: stream.window(...).process(function)``.
+    operation: str | Callable[[Any, Any], Any] | None = None
     #: Types of the rows that go in and come out, as in the program; pickled when left out.
     input_type: Any = None
     output_type: Any = None

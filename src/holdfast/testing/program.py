@@ -93,6 +93,9 @@ def _apply(function: Any, stream: DataStream, environment: StreamExecutionEnviro
     if isinstance(function, StreamOperator):
         return stream.transform("Operator", setup.output_type, function)
     operation = setup.operation or _operation_of(function)
+    if callable(operation):
+        made: DataStream = operation(stream, function)
+        return made
     arguments = [function] if operation in _WITHOUT_OUTPUT_TYPE else [function, setup.output_type]
     result: DataStream = getattr(stream, operation)(*arguments)
     return result

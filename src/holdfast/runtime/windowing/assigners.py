@@ -4,36 +4,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
-from holdfast.runtime.windowing import windows
+from holdfast.runtime.windowing import assigner_context, windows
 from holdfast.runtime.windowing.serializers import GlobalWindowSerializer
 from holdfast.runtime.windowing.triggers import NeverTrigger, Trigger
 from holdfast.runtime.windowing.windows import GlobalWindow
 
-if TYPE_CHECKING:
-    from holdfast.runtime.context import RuntimeContext
-    from holdfast.runtime.operator import Operator
-
 T = TypeVar("T")
 W = TypeVar("W")
-
-
-class WindowAssignerContext:
-    """Given to assigners."""
-
-    def __init__(self, operator: Operator, runtime_context: RuntimeContext) -> None:
-        self._operator = operator
-        self._runtime_context = runtime_context
-        #: Set by the operator for each batch.
-        self.processing_time = 0
-
-    def get_current_processing_time(self) -> int:
-        return self.processing_time
-
-    def get_runtime_context(self) -> RuntimeContext:
-        """Keyed state of the current key, which all its windows share."""
-        return self._runtime_context
 
 
 class WindowAssigner(ABC, Generic[T, W]):
@@ -41,10 +20,12 @@ class WindowAssigner(ABC, Generic[T, W]):
     are not in checkpoints.
     """
 
-    WindowAssignerContext = WindowAssignerContext
+    WindowAssignerContext = assigner_context.WindowAssignerContext
 
     @abstractmethod
-    def assign_windows(self, element: T, timestamp: int, context: WindowAssignerContext) -> Collection[W]:
+    def assign_windows(
+        self, element: T, timestamp: int, context: assigner_context.WindowAssignerContext
+    ) -> Collection[W]:
         """The windows of a row; none drops it. ``timestamp`` is None on a stream without event time."""
 
     @abstractmethod
@@ -61,7 +42,7 @@ class WindowAssigner(ABC, Generic[T, W]):
     def is_event_time(self) -> bool:
         """Whether windows end by the watermark, and rows can be late, or by the clock."""
 
-    def open(self, context: WindowAssignerContext) -> None:
+    def open(self, context: assigner_context.WindowAssignerContext) -> None:
         """Called whenever a process takes the operator up, before the first row: to ask for state once."""
 
 
@@ -83,7 +64,7 @@ class GlobalWindows(WindowAssigner[T, GlobalWindow]):
         return GlobalWindows()
 
     def assign_windows(
-        self, element: T, timestamp: int, context: WindowAssignerContext
+        self, element: T, timestamp: int, context: assigner_context.WindowAssignerContext
     ) -> Collection[GlobalWindow]:
         return _ONLY
 

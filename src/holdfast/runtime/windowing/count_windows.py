@@ -7,7 +7,8 @@ from collections.abc import Collection
 from typing import Any, TypeVar
 
 from holdfast.errors import ProgramError
-from holdfast.runtime.windowing.assigners import WindowAssigner, WindowAssignerContext
+from holdfast.runtime.windowing.assigner_context import WindowAssignerContext
+from holdfast.runtime.windowing.assigners import WindowAssigner
 from holdfast.runtime.windowing.serializers import CountWindowSerializer
 from holdfast.runtime.windowing.triggers import CountTrigger, PurgingTrigger, Trigger
 from holdfast.runtime.windowing.windows import CountWindow

@@ -30,8 +30,6 @@ class EvictorContext(ABC):
 class Evictor(ABC):
     """Removes rows from a window that fires, by deleting them from ``elements``."""
 
-    EvictorContext = EvictorContext
-
     @abstractmethod
     def evict_before(
         self, elements: list[TimestampedValue], size: int, window: Any, evictor_context: EvictorContext

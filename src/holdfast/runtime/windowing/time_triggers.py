@@ -6,7 +6,8 @@ from abc import abstractmethod
 from typing import Any, Self, TypeVar
 
 from holdfast.errors import ProgramError
-from holdfast.runtime.windowing.triggers import OnMergeContext, Trigger, TriggerContext, TriggerResult
+from holdfast.runtime.windowing.trigger_contexts import OnMergeContext, TriggerContext
+from holdfast.runtime.windowing.triggers import Trigger, TriggerResult
 from holdfast.state.descriptors import ReducingStateDescriptor
 from holdfast.types.durations import milliseconds_of
 from holdfast.types.typeinfo import Types

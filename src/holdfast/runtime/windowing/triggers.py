@@ -7,7 +7,8 @@ from enum import Enum
 from typing import Any, Generic, TypeVar
 
 from holdfast.errors import ProgramError
-from holdfast.state.descriptors import ReducingStateDescriptor, StateDescriptor
+from holdfast.runtime.windowing import trigger_contexts as contexts
+from holdfast.state.descriptors import ReducingStateDescriptor
 from holdfast.types.typeinfo import Types
 
 T = TypeVar("T")
@@ -29,75 +30,36 @@ class TriggerResult(Enum):
         return self.value[1]
 
 
-class TriggerContext(ABC):
-    """Given to triggers. Timers and state are those of the current key and window."""
-
-    @abstractmethod
-    def get_current_processing_time(self) -> int: ...
-
-    @abstractmethod
-    def get_current_watermark(self) -> int: ...
-
-    @abstractmethod
-    def register_processing_time_timer(self, time: int) -> None:
-        """``on_processing_time`` is called when the clock has come to ``time``."""
-
-    @abstractmethod
-    def register_event_time_timer(self, time: int) -> None:
-        """``on_event_time`` is called when the watermark has come to ``time``."""
-
-    @abstractmethod
-    def delete_processing_time_timer(self, time: int) -> None: ...
-
-    @abstractmethod
-    def delete_event_time_timer(self, time: int) -> None: ...
-
-    @abstractmethod
-    def get_partitioned_state(self, state_descriptor: StateDescriptor) -> Any:
-        """State of the trigger for the current key and window."""
-
-    @abstractmethod
-    def get_metric_group(self) -> Any: ...
-
-
-class OnMergeContext(TriggerContext):
-    """Given to ``on_merge``."""
-
-    @abstractmethod
-    def merge_partitioned_state(self, state_descriptor: StateDescriptor) -> None:
-        """Make the state of all merged windows that of the result: list, reducing or aggregating state."""
-
-
 class Trigger(ABC, Generic[T, W]):
     """Says when a window fires. It must not keep anything in fields: there is one for all keys and windows. State
     comes from ``ctx.get_partitioned_state``, and ``clear`` must remove it.
     """
 
-    TriggerContext = TriggerContext
-    OnMergeContext = OnMergeContext
+    TriggerContext = contexts.TriggerContext
+    OnMergeContext = contexts.OnMergeContext
 
     @abstractmethod
-    def on_element(self, element: T, timestamp: int, window: W, ctx: TriggerContext) -> TriggerResult:
+    def on_element(self, element: T, timestamp: int, window: W, ctx: contexts.TriggerContext) -> TriggerResult:
         """A row was added to the window."""
 
     @abstractmethod
-    def on_processing_time(self, time: int, window: W, ctx: TriggerContext) -> TriggerResult:
+    def on_processing_time(self, time: int, window: W, ctx: contexts.TriggerContext) -> TriggerResult:
         """A processing-time timer of the window is due."""
 
     @abstractmethod
-    def on_event_time(self, time: int, window: W, ctx: TriggerContext) -> TriggerResult:
+    def on_event_time(self, time: int, window: W, ctx: contexts.TriggerContext) -> TriggerResult:
         """An event-time timer of the window is due; also when the window is only cleaned up then."""
 
     def can_merge(self) -> bool:
         """Whether windows of this trigger can be merged: then ``on_merge`` must see to its timers and state."""
         return False
 
-    def on_merge(self, window: W, ctx: OnMergeContext) -> None:
+    def on_merge(self, window: W, ctx: contexts.OnMergeContext) -> None:
         """Several windows became ``window``; ``clear`` of each of them comes next."""
         raise ProgramError(f"{type(self).__name__} says that it can merge windows, and has no on_merge().")
 
     @abstractmethod
-    def clear(self, window: W, ctx: TriggerContext) -> None:
+    def clear(self, window: W, ctx: contexts.TriggerContext) -> None:
         """The window is gone: remove timers and state."""
 
 
@@ -111,22 +73,22 @@ class PurgingTrigger(Trigger[T, W]):
     def of(nested_trigger: Trigger[Any, Any]) -> PurgingTrigger[Any, Any]:
         return PurgingTrigger(nested_trigger)
 
-    def on_element(self, element: T, timestamp: int, window: W, ctx: TriggerContext) -> TriggerResult:
+    def on_element(self, element: T, timestamp: int, window: W, ctx: contexts.TriggerContext) -> TriggerResult:
         return _purged(self.nested_trigger.on_element(element, timestamp, window, ctx))
 
-    def on_processing_time(self, time: int, window: W, ctx: TriggerContext) -> TriggerResult:
+    def on_processing_time(self, time: int, window: W, ctx: contexts.TriggerContext) -> TriggerResult:
         return _purged(self.nested_trigger.on_processing_time(time, window, ctx))
 
-    def on_event_time(self, time: int, window: W, ctx: TriggerContext) -> TriggerResult:
+    def on_event_time(self, time: int, window: W, ctx: contexts.TriggerContext) -> TriggerResult:
         return _purged(self.nested_trigger.on_event_time(time, window, ctx))
 
     def can_merge(self) -> bool:
         return self.nested_trigger.can_merge()
 
-    def on_merge(self, window: W, ctx: OnMergeContext) -> None:
+    def on_merge(self, window: W, ctx: contexts.OnMergeContext) -> None:
         self.nested_trigger.on_merge(window, ctx)
 
-    def clear(self, window: W, ctx: TriggerContext) -> None:
+    def clear(self, window: W, ctx: contexts.TriggerContext) -> None:
         self.nested_trigger.clear(window, ctx)
 
 
@@ -135,10 +97,10 @@ def _purged(result: TriggerResult) -> TriggerResult:
 
 
 class _WithoutTime(Trigger[T, W]):
-    def on_processing_time(self, time: int, window: W, ctx: TriggerContext) -> TriggerResult:
+    def on_processing_time(self, time: int, window: W, ctx: contexts.TriggerContext) -> TriggerResult:
         return TriggerResult.CONTINUE
 
-    def on_event_time(self, time: int, window: W, ctx: TriggerContext) -> TriggerResult:
+    def on_event_time(self, time: int, window: W, ctx: contexts.TriggerContext) -> TriggerResult:
         return TriggerResult.CONTINUE
 
 
@@ -155,7 +117,7 @@ class CountTrigger(_WithoutTime[T, W]):
     def of(window_size: int) -> CountTrigger[Any, Any]:
         return CountTrigger(window_size)
 
-    def on_element(self, element: T, timestamp: int, window: W, ctx: TriggerContext) -> TriggerResult:
+    def on_element(self, element: T, timestamp: int, window: W, ctx: contexts.TriggerContext) -> TriggerResult:
         count = ctx.get_partitioned_state(self._count)
         count.add(1)
         if count.get() < self._window_size:
@@ -166,10 +128,10 @@ class CountTrigger(_WithoutTime[T, W]):
     def can_merge(self) -> bool:
         return True
 
-    def on_merge(self, window: W, ctx: OnMergeContext) -> None:
+    def on_merge(self, window: W, ctx: contexts.OnMergeContext) -> None:
         ctx.merge_partitioned_state(self._count)
 
-    def clear(self, window: W, ctx: TriggerContext) -> None:
+    def clear(self, window: W, ctx: contexts.TriggerContext) -> None:
         ctx.get_partitioned_state(self._count).clear()
 
 
@@ -180,12 +142,12 @@ def _sum(one: int, other: int) -> int:
 class NeverTrigger(_WithoutTime[T, W]):
     """Never fires: the trigger of global windows."""
 
-    def on_element(self, element: T, timestamp: int, window: W, ctx: TriggerContext) -> TriggerResult:
+    def on_element(self, element: T, timestamp: int, window: W, ctx: contexts.TriggerContext) -> TriggerResult:
         return TriggerResult.CONTINUE
 
     def can_merge(self) -> bool:
         return True
 
-    def on_merge(self, window: W, ctx: OnMergeContext) -> None: ...
+    def on_merge(self, window: W, ctx: contexts.OnMergeContext) -> None: ...
 
-    def clear(self, window: W, ctx: TriggerContext) -> None: ...
+    def clear(self, window: W, ctx: contexts.TriggerContext) -> None: ...

@@ -5,10 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Protocol
-
-if TYPE_CHECKING:
-    from holdfast.runtime.windowing.assigners import MergingWindowAssigner
+from typing import Any, Protocol
 
 #: The end of time.
 MAX_TIMESTAMP = (1 << 63) - 1
@@ -22,6 +19,12 @@ class Window(ABC):
     @abstractmethod
     def max_timestamp(self) -> int:
         """The greatest time that still belongs to the window."""
+
+
+class MergeCallback(Protocol):
+    """What ``merge_windows`` tells of its results."""
+
+    def merge(self, to_be_merged: Iterable[Any], merge_result: Any) -> None: ...
 
 
 class TimeWindow(Window, tuple[int, int]):
@@ -56,7 +59,7 @@ class TimeWindow(Window, tuple[int, int]):
         return timestamp - (timestamp - offset) % window_size
 
     @staticmethod
-    def merge_windows(windows: Iterable[TimeWindow], callback: MergingWindowAssigner.MergeCallback) -> None:
+    def merge_windows(windows: Iterable[TimeWindow], callback: MergeCallback) -> None:
         """Tell ``callback`` of every group of two windows or more that intersect, directly or through others."""
         group: list[TimeWindow] = []
         merged: TimeWindow | None = None
@@ -118,9 +121,3 @@ class GlobalWindow(Window, tuple[int]):
 
 
 _GLOBAL: GlobalWindow = tuple.__new__(GlobalWindow, (0,))
-
-
-class MergeCallback(Protocol):
-    """What ``merge_windows`` tells of its results."""
-
-    def merge(self, to_be_merged: Iterable[Any], merge_result: Any) -> None: ...
