@@ -88,6 +88,8 @@ class KeyedState(ABC):
 
     def set_current_namespace(self, namespace: Any) -> None:
         """Work on another namespace from now on; None is the one that states have by default."""
+        if namespace is self._namespace:
+            return
         identity = None if namespace is None else self._codec().identity(namespace)
         space = self._spaces.get(identity)
         if space is None:

@@ -18,6 +18,7 @@ from holdfast.runtime.windowing.evictors import Evictor
 from holdfast.runtime.windowing.functions import WindowProcess
 from holdfast.runtime.windowing.merging import MergingWindowSet
 from holdfast.runtime.windowing.serializers import window_serializer
+from holdfast.runtime.windowing.time_triggers import EventTimeTrigger, ProcessingTimeTrigger
 from holdfast.runtime.windowing.timers import WindowTimers
 from holdfast.runtime.windowing.triggers import Trigger, TriggerResult
 from holdfast.runtime.windowing.windows import MAX_TIMESTAMP
@@ -53,6 +54,13 @@ class WindowOperator(TimedOperator):
         self.function = self.plan.function
         self.windows = window_serializer(self.plan.assigner.get_window_serializer())
         self._event_time = self.plan.assigner.is_event_time()
+        #: By the clock nothing is late.
+        self._lateness = self.plan.allowed_lateness if self._event_time else 0
+        # These set the timer of the window's end themselves.
+        own = EventTimeTrigger if self._event_time else ProcessingTimeTrigger
+        self._cleanup_apart = self._lateness > 0 or type(self.plan.trigger) is not own
+        self._assign, self._on_element = self.plan.assigner.assign_windows, self.plan.trigger.on_element
+        self._namespace = self.windows.namespace
         #: What is stored of a row and its time, where that is not the row.
         self._stored: Callable[[Any, int | None], Any] | None = None
 
@@ -103,26 +111,25 @@ class WindowOperator(TimedOperator):
         """A row of the current key."""
         skipped, event_time, merging = True, self._event_time, self._merging
         contents, stored, triggers = self._contents, self._stored, self._trigger_context
-        plan, namespace = self.plan, self.windows.namespace
-        for window in plan.assigner.assign_windows(value, timestamp, self._assigner_context):
+        for window in self._assign(value, timestamp, self._assigner_context):
             holder = window
             if merging is not None:
                 window, holder = merging.add(window, self._merge)
-            cleanup = self._cleanup_time(window)
+            cleanup = window.max_timestamp() + self._lateness
             if event_time and cleanup <= self.watermark:
                 if merging is not None:
                     merging.retire(window)
                 continue
             skipped = False
-            contents.set_current_namespace(namespace(holder))
+            contents.set_current_namespace(self._namespace(holder))
             contents.add(value if stored is None else stored(value, timestamp))
             triggers.window = window
-            result = plan.trigger.on_element(value, timestamp, window, triggers)
+            result = self._on_element(value, timestamp, window, triggers)
             if result is not TriggerResult.CONTINUE:
                 self._act(result, window, last=False)
-            if cleanup < MAX_TIMESTAMP:
+            if self._cleanup_apart and cleanup < MAX_TIMESTAMP:
                 self._cleanup_timers.register(cleanup, window)
-        if skipped and event_time and timestamp + plan.allowed_lateness <= self.watermark:
+        if skipped and event_time and timestamp + self._lateness <= self.watermark:
             self.late(value, timestamp)
 
     def late(self, value: Any, timestamp: int) -> None:
@@ -138,7 +145,7 @@ class WindowOperator(TimedOperator):
                 f"{self.where}: the windows {group} were merged into {result}, which has ended at {now}. The end of a "
                 "window must not go back: give a result of merge_windows() that covers what it was made of."
             )
-        triggers, trigger, namespace = self._trigger_context, self.plan.trigger, self.windows.namespace
+        triggers, trigger, namespace = self._trigger_context, self.plan.trigger, self._namespace
         triggers.window, triggers.merged = result, group
         trigger.on_merge(result, triggers)
         for window in group:
@@ -147,7 +154,8 @@ class WindowOperator(TimedOperator):
             cleanup = self._cleanup_time(window)
             if cleanup < MAX_TIMESTAMP:
                 self._cleanup_timers.delete(cleanup, window)
-        self._contents.merge_namespaces(namespace(holder), [namespace(other) for other in others])
+        if others:
+            self._contents.merge_namespaces(namespace(holder), [namespace(other) for other in others])
 
     # -- time
 
@@ -159,12 +167,12 @@ class WindowOperator(TimedOperator):
         if holder is None:
             # A timer that a trigger did not delete when its window was merged into another.
             return
-        self._contents.set_current_namespace(self.windows.namespace(holder))
+        self._contents.set_current_namespace(self._namespace(holder))
         triggers, trigger = self._trigger_context, self.plan.trigger
         triggers.window = window
         fire = trigger.on_event_time if by_event else trigger.on_processing_time
         result = fire(timestamp, window, triggers)
-        last = by_event is self._event_time and timestamp == self._cleanup_time(window)
+        last = by_event is self._event_time and timestamp >= self._cleanup_time(window)
         if result is not TriggerResult.CONTINUE:
             self._act(result, window, last)
         if last:
@@ -172,8 +180,7 @@ class WindowOperator(TimedOperator):
 
     def _cleanup_time(self, window: Any) -> int:
         """When the window goes; MAX_TIMESTAMP is never."""
-        end: int = window.max_timestamp()
-        return min(end + self.plan.allowed_lateness, MAX_TIMESTAMP) if self._event_time else end
+        return min(int(window.max_timestamp()) + self._lateness, MAX_TIMESTAMP)
 
     def _clear(self, window: Any) -> None:
         """Remove the current key's window."""

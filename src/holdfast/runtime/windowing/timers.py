@@ -22,6 +22,8 @@ class WindowTimers:
         self._keys = keys
         self._namespace = windows.namespace
         self._known: set[tuple[int, Any, Any]] = set()
+        #: The timer that was deleted or fired last: an operator and its trigger delete the same one.
+        self._gone: tuple[int, Any, Any] | None = None
 
     def register(self, time: int, window: Any) -> None:
         keys, known = self._keys, self._known
@@ -31,12 +33,15 @@ class WindowTimers:
         if len(known) >= _REMEMBERED:
             known.clear()
         known.add(timer)
+        self._gone = None
         self._queue.register(time, keys.key, self._namespace(window))
 
     def delete(self, time: int, window: Any) -> None:
-        self.gone(time, window)
-        self._queue.delete(time, self._keys.key, self._namespace(window))
+        if (time, self._keys.identity, window) != self._gone:
+            self.gone(time, window)
+            self._queue.delete(time, self._keys.key, self._namespace(window))
 
     def gone(self, time: int, window: Any) -> None:
         """A timer of the current key fires: it is no longer there."""
-        self._known.discard((time, self._keys.identity, window))
+        self._gone = (time, self._keys.identity, window)
+        self._known.discard(self._gone)
