@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, TypedDict
 
 from holdfast.errors import ProgramError
+from holdfast.runtime.output_tag import OutputTag
 from holdfast.state.descriptors import MapStateDescriptor
 from holdfast.testing.clock import ManualClock
 
@@ -19,6 +20,7 @@ class HarnessOptions(TypedDict, total=False):
     output_type: Any
     broadcast_states: Sequence[MapStateDescriptor]
     broadcast_type: Any
+    side_outputs: Sequence[OutputTag]
     event_time: bool
     backend: str
     parallelism: int
@@ -42,6 +44,8 @@ class Setup:
     #: the type of the elements of that one.
     broadcast_states: Sequence[MapStateDescriptor] = ()
     broadcast_type: Any = None
+    #: What ``side_output`` can be asked for.
+    side_outputs: Sequence[OutputTag] = ()
     #: False: the stream has no timestamps, and ``ctx.timestamp()`` is None.
     event_time: bool = True
     backend: str = "heap"
