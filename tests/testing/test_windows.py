@@ -133,7 +133,8 @@ class States(ProcessWindowFunction):  # type: ignore[type-arg]
 
     def process(self, key: str, context: Any, elements: Iterable[Any]) -> Iterable[Any]:
         counts = []
-        for state in (context.window_state().get_state(self.per_window), context.global_state().get_state(self.overall)):
+        for store, descriptor in ((context.window_state(), self.per_window), (context.global_state(), self.overall)):
+            state = store.get_state(descriptor)
             state.update((state.value() or 0) + 1)
             counts.append(state.value())
         yield (key, context.window().start, *counts, context.current_watermark(), context.current_processing_time())
@@ -213,8 +214,9 @@ def test_rows_that_a_reduce_changes_are_copies() -> None:
 # -- the clock
 
 
-def test_windows_by_theManualClock() -> None:
-    windows = harness(lambda s: s.window(TumblingProcessingTimeWindows.of(10)).process(SumRows()), clock=ManualClock(100))
+def test_windows_by_the_clock() -> None:
+    by_the_clock = TumblingProcessingTimeWindows.of(10)
+    windows = harness(lambda s: s.window(by_the_clock).process(SumRows()), clock=ManualClock(100))
     windows.push_all([("a", 1), ("b", 5)]).advance_processing_time(5).push(("a", 2)).end_epoch().forget_live_objects()
     windows.advance_processing_time(3)
     assert windows.output() == [] and windows.num_processing_time_timers() == 2
@@ -223,8 +225,9 @@ def test_windows_by_theManualClock() -> None:
     assert windows.num_processing_time_timers() == 0
 
 
-def test_sessions_by_theManualClock() -> None:
-    windows = harness(lambda s: s.window(ProcessingTimeSessionWindows.with_gap(10)).process(SumRows()), clock=ManualClock(0))
+def test_sessions_by_the_clock() -> None:
+    sessions = ProcessingTimeSessionWindows.with_gap(10)
+    windows = harness(lambda s: s.window(sessions).process(SumRows()), clock=ManualClock(0))
     for step in (0, 6, 6, 30):
         windows.advance_processing_time(step).push(("a", step + 1)).end_epoch()
     assert windows.output() == [("a", 0, 22, 15)]

@@ -171,5 +171,5 @@ def test_count_and_global_windows() -> None:
     ],
 )
 def test_what_makes_no_windows_is_refused(make: Any) -> None:
-    with pytest.raises(ProgramError, match="above 0|smaller than|function of the row"):
+    with pytest.raises(ProgramError, match=r"above 0|smaller than|function of the row"):
         make()
