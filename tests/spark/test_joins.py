@@ -186,7 +186,7 @@ def test_late_rows_of_an_interval_join_go_aside(in_process: InProcessSpark, tmp_
 
 
 def test_what_joins_refuse(tmp_path: Path) -> None:
-    env, orders, payments = streams(tmp_path, 1)
+    _, orders, payments = streams(tmp_path, 1)
     left, right = orders.key_by(first, Types.STRING()), payments.key_by(lambda row: row[1], Types.LONG())
     with pytest.raises(ProgramError, match=r"STRING.*LONG.*one key_type"):
         left.interval_join(right).between(0, 1).process(Near())

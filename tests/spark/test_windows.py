@@ -148,7 +148,8 @@ def test_windows_by_the_clock_lose_and_repeat_nothing(
 def test_a_row_that_nobody_asked_for_aside_is_dropped(in_process: InProcessSpark, tmp_path: Path) -> None:
     env = environment(**settings(tmp_path))
     windows = by_key(timed(env, EPOCHS, ends=True)).window(TumblingEventTimeWindows.of(20))
-    windows.side_output_late_data(OutputTag("unheard", PAIR)).reduce(AddPairs()).sink_to(FileSink.json(str(tmp_path / "sums")))
+    sums = windows.side_output_late_data(OutputTag("unheard", PAIR)).reduce(AddPairs())
+    sums.sink_to(FileSink.json(str(tmp_path / "sums")))
     env.execute()
     assert 0 < sum(value for _, value in published(tmp_path / "sums")) < sum(value for _, value, _ in ROWS)
 

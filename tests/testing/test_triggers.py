@@ -125,6 +125,22 @@ def test_again_and_again_by_the_clock() -> None:
     assert values(windows) == [3, 3, 3] and windows.num_processing_time_timers() == 0
 
 
+def test_a_window_without_end_does_not_fire_for_ever() -> None:
+    windows = KeyedOperatorHarness(
+        None,
+        lambda row: row[0],
+        Types.STRING(),
+        operation=lambda s, _: s.window(GlobalWindows.create())
+        .trigger(ContinuousEventTimeTrigger.of(10))
+        .reduce(AddPairs()),
+        input_type=PAIR,
+    )
+    windows.push_all([("a", 1), ("a", 2)], [1, 12]).advance_watermark(12)
+    assert windows.take_output() == [("a", 3)]
+    windows.end_input()
+    assert windows.take_output() == [("a", 3), ("a", 3)]
+
+
 def test_by_the_clock_in_windows_by_event_time() -> None:
     windows = sums(TEN, ProcessingTimeTrigger.create(), clock=ManualClock(5))
     windows.push(("a", 1), 5).advance_processing_time(4)

@@ -53,7 +53,7 @@ class WindowTriggerContext(OnMergeContext, EvictorContext):
         self.merged: list[Any] = []
 
     def get_current_processing_time(self) -> int:
-        return self._operator.environment.clock()
+        return self._operator.processing_time()
 
     def get_current_watermark(self) -> int:
         return self._operator.watermark
@@ -127,7 +127,7 @@ class WindowContext(Generic[W]):
         return window
 
     def current_processing_time(self) -> int:
-        return self._operator.environment.clock()
+        return self._operator.processing_time()
 
     def current_watermark(self) -> int:
         return self._operator.watermark

@@ -61,6 +61,7 @@ class WindowOperator(TimedOperator):
         self._cleanup_apart = self._lateness > 0 or type(self.plan.trigger) is not own
         self._assign, self._on_element = self.plan.assigner.assign_windows, self.plan.trigger.on_element
         self._namespace = self.windows.namespace
+        self._firing_at: int | None = None
         #: What is stored of a row and its time, where that is not the row.
         self._stored: Callable[[Any, int | None], Any] | None = None
 
@@ -93,7 +94,7 @@ class WindowOperator(TimedOperator):
             raise self._no_time()
         context, add = self.key_context, self._add
         # One look at the clock for a batch: its rows came together.
-        self._assigner_context.processing_time = self.environment.clock()
+        self._assigner_context.processing_time = self.processing_time()
         key = value = None
         try:
             for key, identity, value, timestamp, watermark in zip(
@@ -139,7 +140,7 @@ class WindowOperator(TimedOperator):
 
     def _merge(self, result: Any, group: list[Any], holder: Any, others: list[Any]) -> None:
         """Windows of the current key became one, which has the namespace of ``holder`` for its contents."""
-        now = self.watermark if self._event_time else self.environment.clock()
+        now = self.watermark if self._event_time else self.processing_time()
         if self._cleanup_time(result) <= now:
             raise ProgramError(
                 f"{self.where}: the windows {group} were merged into {result}, which has ended at {now}. The end of a "
@@ -158,6 +159,17 @@ class WindowOperator(TimedOperator):
             self._contents.merge_namespaces(namespace(holder), [namespace(other) for other in others])
 
     # -- time
+
+    def processing_time(self) -> int:
+        """The time that timers fire for, while they do: at the end of a batch it is the end of time."""
+        return self.environment.clock() if self._firing_at is None else self._firing_at
+
+    def fire_processing_timers(self, now: int) -> None:
+        self._firing_at = now
+        try:
+            super().fire_processing_timers(now)
+        finally:
+            self._firing_at = None
 
     def on_timer(self, timestamp: int, namespace: Any, domain: TimeDomain) -> None:
         window = self.windows.restore(namespace)

@@ -8,6 +8,7 @@ from typing import Any, Self, TypeVar
 from holdfast.errors import ProgramError
 from holdfast.runtime.windowing.trigger_contexts import OnMergeContext, TriggerContext
 from holdfast.runtime.windowing.triggers import Trigger, TriggerResult
+from holdfast.runtime.windowing.windows import MAX_TIMESTAMP
 from holdfast.state.descriptors import ReducingStateDescriptor
 from holdfast.types.durations import milliseconds_of
 from holdfast.types.typeinfo import Types
@@ -99,6 +100,10 @@ class _Continuous(Trigger[T, Any]):
     def delete(self, time: int, ctx: TriggerContext) -> None:
         """Delete a timer of its domain."""
 
+    @abstractmethod
+    def now(self, ctx: TriggerContext) -> int:
+        """The time of its domain."""
+
     def begin(self, time: int, window: W, ctx: TriggerContext) -> None:
         """The window has a row: fire at the next multiple of the interval."""
         if ctx.get_partitioned_state(self._next).get() is None:
@@ -110,7 +115,9 @@ class _Continuous(Trigger[T, Any]):
         if state.get() != time:
             return False
         state.clear()
-        if time < window.max_timestamp():
+        end = window.max_timestamp()
+        # At the end of time a window that has no end would fire for ever.
+        if time < end and (end < MAX_TIMESTAMP or self.now(ctx) < MAX_TIMESTAMP):
             self._go_on(time, window, ctx)
         return True
 
@@ -162,6 +169,9 @@ class ContinuousEventTimeTrigger(_Continuous[T]):
         ctx.delete_event_time_timer(window.max_timestamp())
         super().clear(window, ctx)
 
+    def now(self, ctx: TriggerContext) -> int:
+        return ctx.get_current_watermark()
+
     def register(self, time: int, ctx: TriggerContext) -> None:
         ctx.register_event_time_timer(time)
 
@@ -184,6 +194,9 @@ class ContinuousProcessingTimeTrigger(_Continuous[T]):
 
     def on_event_time(self, time: int, window: W, ctx: TriggerContext) -> TriggerResult:
         return TriggerResult.CONTINUE
+
+    def now(self, ctx: TriggerContext) -> int:
+        return ctx.get_current_processing_time()
 
     def register(self, time: int, ctx: TriggerContext) -> None:
         ctx.register_processing_time_timer(time)
