@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from tests.integration.programs import environment
-from tests.spark.window_jobs import add_windows
+from tests.spark.window_jobs import EPOCHS, add_windows
 
 
 def run(directory: Path) -> int:
@@ -22,7 +22,7 @@ def run(directory: Path) -> int:
             "restart-strategy.fixed-delay.delay": "10 ms",
         }
     )
-    add_windows(env, directory, "session", "aggregate")
+    add_windows(env, directory, "session", "aggregate", epochs=EPOCHS[:5])
     return env.execute("windows").get_history().restarts
 
 

@@ -41,7 +41,7 @@ from holdfast.datastream.window import (
     WindowAssigner,
     WindowSerializer,
 )
-from holdfast.errors import FunctionError, ProgramError, StateAccessError
+from holdfast.errors import FunctionError, ProgramError, StateAccessError, StateMigrationError
 from holdfast.state.layout import LOCAL_PREFIX
 from holdfast.testing import KeyedOperatorHarness, ManualClock
 from tests.testing.window_functions import FIRED, PAIR, AddPairs, NameWindow, SumInPlace, SumRows
@@ -383,6 +383,53 @@ def test_fields_and_state_of_window_functions() -> None:
     for start in range(0, 30, 10):
         windows.push(("a", start), start).advance_watermark(start + 9).end_epoch().forget_live_objects()
     assert windows.output() == [(1, [0]), (2, [0, 10]), (3, [0, 10, 20])]
+
+
+# -- programs that change
+
+
+def changed(before: Any, after: Any) -> KeyedOperatorHarness:
+    """What goes on from a window that has one row, of 1 at 3 ms."""
+    windows = harness(before)
+    windows.push(("a", 1), 3)
+    made = {"input_type": PAIR, "operation": lambda stream, _: after(stream)}
+    return KeyedOperatorHarness.restore(windows.snapshot(), None, lambda row: row[0], Types.STRING(), **made)
+
+
+def test_other_windows_and_lateness_at_a_restore() -> None:
+    twenty = TumblingEventTimeWindows.of(20)
+    restored = changed(
+        lambda s: s.window(TEN).reduce(AddPairs()), lambda s: s.window(twenty).allowed_lateness(5).reduce(AddPairs())
+    )
+    restored.push(("a", 2), 4).advance_watermark(9)
+    assert restored.take_output() == [("a", 1)]
+    restored.end_input()
+    assert restored.take_output() == [("a", 2)]
+    less = changed(
+        lambda s: s.window(TEN).allowed_lateness(50).reduce(AddPairs()), lambda s: s.window(TEN).reduce(AddPairs())
+    )
+    less.advance_watermark(9)
+    assert less.take_output() == [("a", 1)] and stored_entries(less.advance_watermark(59)) == []
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (lambda s: s.window(TEN).reduce(AddPairs()), lambda s: s.window(TEN).process(SumRows())),
+        (
+            lambda s: s.window(TEN).reduce(AddPairs()),
+            lambda s: s.window(EventTimeSessionWindows.with_gap(5)).reduce(AddPairs()),
+        ),
+        (
+            lambda s: s.window(EventTimeSessionWindows.with_gap(5)).reduce(AddPairs()),
+            lambda s: s.window(TEN).reduce(AddPairs()),
+        ),
+        (lambda s: s.window(TEN).reduce(AddPairs()), lambda s: s.count_window(5).reduce(AddPairs())),
+    ],
+)
+def test_changes_that_stored_windows_do_not_allow(before: Any, after: Any) -> None:
+    with pytest.raises(StateMigrationError):
+        changed(before, after).open()
 
 
 # -- refused

@@ -11,6 +11,9 @@ from holdfast.state.descriptors import ValueStateDescriptor
 from holdfast.state.keyed_backend import KeyedStateBackend
 from holdfast.types.typeinfo import Types
 
+#: Its state: Flink's name.
+MERGING_WINDOW_SET = "merging-window-set"
+
 #: Called with the result, the windows that became it, the namespace of its contents, and those to add to it.
 Merge = Callable[[Any, list[Any], Any, list[Any]], None]
 
@@ -25,7 +28,7 @@ class MergingWindowSet:
         self, keyed_state: KeyedStateBackend, assigner: MergingWindowAssigner[Any, Any], windows: WindowSerializer
     ) -> None:
         pair = Types.TUPLE([windows.type_info, windows.type_info])
-        self._state = keyed_state.state(ValueStateDescriptor("merging-window-set", Types.LIST(pair)), owned=True)
+        self._state = keyed_state.state(ValueStateDescriptor(MERGING_WINDOW_SET, Types.LIST(pair)), owned=True)
         self._assigner = assigner
         self._windows = windows
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from holdfast.errors import ProgramError
+from holdfast.errors import ProgramError, StateMigrationError
 from holdfast.runtime.batch import Batch
 from holdfast.runtime.keyed import TimedOperator
 from holdfast.runtime.output_tag import OutputTag
@@ -16,7 +16,7 @@ from holdfast.runtime.windowing.assigners import MergingWindowAssigner, WindowAs
 from holdfast.runtime.windowing.contexts import WindowContext, WindowTriggerContext
 from holdfast.runtime.windowing.evictors import Evictor
 from holdfast.runtime.windowing.functions import WindowProcess
-from holdfast.runtime.windowing.merging import MergingWindowSet
+from holdfast.runtime.windowing.merging import MERGING_WINDOW_SET, MergingWindowSet
 from holdfast.runtime.windowing.serializers import window_serializer
 from holdfast.runtime.windowing.time_triggers import EventTimeTrigger, ProcessingTimeTrigger
 from holdfast.runtime.windowing.timers import WindowTimers
@@ -68,18 +68,30 @@ class WindowOperator(TimedOperator):
     def bind_state(self) -> None:
         super().bind_state()
         plan, keyed_state = self.plan, self.keyed_state
+        merging = isinstance(plan.assigner, MergingWindowAssigner)
+        self._check_restored(merging)
         self._contents = keyed_state.state(plan.contents, self.windows.type_info, owned=plan.contents.kind != "list")
         self._list = isinstance(self._contents, KeyedListState)
         self._merging: MergingWindowSet | None = None
-        if isinstance(plan.assigner, MergingWindowAssigner):
+        if merging:
             self._merging = MergingWindowSet(keyed_state, plan.assigner, self.windows)
         self.event_timers = WindowTimers(self._event_timers, self.key_context, self.windows)
         self.processing_timers = WindowTimers(self._processing_timers, self.key_context, self.windows)
         self._cleanup_timers = self.event_timers if self._event_time else self.processing_timers
         self._trigger_context = WindowTriggerContext(self)
-        self._context: WindowContext[Any] = WindowContext(self, self._merging is not None)
+        self._context: WindowContext[Any] = WindowContext(self, merging)
         self._assigner_context = WindowAssignerContext(self.runtime_context)
         plan.assigner.open(self._assigner_context)
+
+    def _check_restored(self, merging: bool) -> None:
+        """Windows that merge are found by their set alone: without it their contents would stay for ever."""
+        stored = {meta.name for meta in self.keyed_state.states_meta()}
+        if self.plan.contents.name in stored and (MERGING_WINDOW_SET in stored) is not merging:
+            raise StateMigrationError(
+                f"{self.where}: its windows {'did not merge' if merging else 'merged'} when its state was stored, and "
+                f"those of {self.plan.assigner!r} {'do' if merging else 'do not'}. Use the old assigner, or give the "
+                "operator another uid, under which it starts without this state."
+            )
 
     def timers(self, domain: TimeDomain) -> TimerQueue:
         return self.timer_manager.queue("window-timers", domain, self.windows.type_info)
