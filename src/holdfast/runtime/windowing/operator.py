@@ -68,18 +68,17 @@ class WindowOperator(TimedOperator):
     def bind_state(self) -> None:
         super().bind_state()
         plan, keyed_state = self.plan, self.keyed_state
-        merging = isinstance(plan.assigner, MergingWindowAssigner)
-        self._check_restored(merging)
+        self._check_restored(isinstance(plan.assigner, MergingWindowAssigner))
         self._contents = keyed_state.state(plan.contents, self.windows.type_info, owned=plan.contents.kind != "list")
         self._list = isinstance(self._contents, KeyedListState)
         self._merging: MergingWindowSet | None = None
-        if merging:
+        if isinstance(plan.assigner, MergingWindowAssigner):
             self._merging = MergingWindowSet(keyed_state, plan.assigner, self.windows)
         self.event_timers = WindowTimers(self._event_timers, self.key_context, self.windows)
         self.processing_timers = WindowTimers(self._processing_timers, self.key_context, self.windows)
         self._cleanup_timers = self.event_timers if self._event_time else self.processing_timers
         self._trigger_context = WindowTriggerContext(self)
-        self._context: WindowContext[Any] = WindowContext(self, merging)
+        self._context: WindowContext[Any] = WindowContext(self, self._merging is not None)
         self._assigner_context = WindowAssignerContext(self.runtime_context)
         plan.assigner.open(self._assigner_context)
 
