@@ -150,7 +150,7 @@ def test_by_the_clock_in_windows_by_event_time() -> None:
     assert values(windows) == [] and windows.num_event_time_timers() == 0
 
 
-class Sevens(Trigger):  # type: ignore[type-arg]
+class Sevens(Trigger):
     """Fires for every row that is a multiple of 7, and by a timer 3 ms behind the first row, whose time it keeps."""
 
     times = ListStateDescriptor("times", Types.LONG())
@@ -215,7 +215,7 @@ def test_state_that_cannot_be_merged() -> None:
         windows.push(("a", 2), 25)
 
 
-class Shrinking(MergingWindowAssigner):  # type: ignore[type-arg]
+class Shrinking(MergingWindowAssigner):
     """Against the contract: two windows become one that has ended."""
 
     def assign_windows(self, element: Any, timestamp: int, context: Any) -> list[TimeWindow]:

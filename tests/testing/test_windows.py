@@ -121,7 +121,7 @@ def test_nothing_is_left_of_windows_that_are_gone(windows_of: Any, backend: str)
     assert len(contents._spaces) <= 2
 
 
-class States(ProcessWindowFunction):  # type: ignore[type-arg]
+class States(ProcessWindowFunction):
     """Counts the firings of a window, and of all windows of its key."""
 
     per_window = ValueStateDescriptor("firings", Types.LONG())
@@ -182,7 +182,7 @@ class Own(AggregateFunction):
         return acc_a + acc_b
 
 
-class Spoil(WindowFunction):  # type: ignore[type-arg]
+class Spoil(WindowFunction):
     """Changes what it is given."""
 
     def apply(self, key: str, window: Any, inputs: Iterable[Any]) -> Iterable[Any]:
@@ -248,7 +248,7 @@ def fired(evictor: Evictor, values: list[int], rounds: int = 1) -> list[Any]:
     return windows.output()
 
 
-class Rows(WindowFunction):  # type: ignore[type-arg]
+class Rows(WindowFunction):
     def apply(self, key: str, window: Any, inputs: Iterable[Any]) -> Iterable[Any]:
         return [[value for _, value in inputs]]
 
@@ -279,12 +279,12 @@ def test_an_evictor_of_ones_own() -> None:
 # -- all rows together
 
 
-class AllRows(ProcessAllWindowFunction):  # type: ignore[type-arg]
+class AllRows(ProcessAllWindowFunction):
     def process(self, context: Any, elements: Iterable[Any]) -> Iterable[Any]:
         yield context.window().start, sorted(value for _, value in elements)
 
 
-class AllApplied(AllWindowFunction):  # type: ignore[type-arg]
+class AllApplied(AllWindowFunction):
     def apply(self, window: Any, inputs: Iterable[Any]) -> Iterable[Any]:
         return [(window.start, sorted(value for _, value in inputs))]
 
@@ -329,11 +329,11 @@ class Site(Window):
         return self.hour * 10 + 9
 
 
-class BySite(WindowAssigner):  # type: ignore[type-arg]
+class BySite(WindowAssigner):
     def assign_windows(self, element: Any, timestamp: int, context: Any) -> Collection[Site]:
         return [Site(name, timestamp // 10) for name in ("all", f"n{element[1] % 2}")]
 
-    def get_default_trigger(self, env: Any) -> Trigger:  # type: ignore[type-arg]
+    def get_default_trigger(self, env: Any) -> Trigger:
         return PurgingTrigger.of(EventTimeTrigger.create())
 
     def get_window_serializer(self) -> Any:
@@ -343,7 +343,7 @@ class BySite(WindowAssigner):  # type: ignore[type-arg]
         return True
 
 
-class SiteSums(ProcessWindowFunction):  # type: ignore[type-arg]
+class SiteSums(ProcessWindowFunction):
     def process(self, key: str, context: Any, elements: Iterable[Any]) -> Iterable[Any]:
         yield key, context.window().name, context.window().hour, sum(value for _, value in elements)
 
@@ -365,7 +365,7 @@ def test_windows_of_ones_own() -> None:
     assert sorted(restored.output()) == [("a", "all", 1, 3), ("a", "n1", 1, 3)]
 
 
-class Remembering(ProcessWindowFunction):  # type: ignore[type-arg]
+class Remembering(ProcessWindowFunction):
     """Has a field and state from ``open``."""
 
     def open(self, runtime_context: RuntimeContext) -> None:
@@ -441,7 +441,7 @@ def test_rows_without_times() -> None:
         windows.push(("a", 1))
 
 
-class Broken(ProcessWindowFunction):  # type: ignore[type-arg]
+class Broken(ProcessWindowFunction):
     def process(self, key: str, context: Any, elements: Iterable[Any]) -> Iterable[Any]:
         raise ValueError("broken")
 
@@ -453,7 +453,7 @@ def test_an_error_names_the_key_and_the_timer() -> None:
         windows.advance_watermark(9)
 
 
-class NotMerging(EventTimeTrigger):  # type: ignore[type-arg]
+class NotMerging(EventTimeTrigger):
     def can_merge(self) -> bool:
         return False
 

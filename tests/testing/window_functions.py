@@ -20,28 +20,28 @@ PAIR = Types.TUPLE([Types.STRING(), Types.LONG()])
 FIRED = Types.TUPLE([Types.STRING(), Types.LONG(), Types.LONG(), Types.LONG()])
 
 
-class SumRows(ProcessWindowFunction):  # type: ignore[type-arg]
+class SumRows(ProcessWindowFunction):
     def process(
-        self, key: str, context: ProcessWindowFunction.Context, elements: Iterable[Any]  # type: ignore[type-arg]
+        self, key: str, context: ProcessWindowFunction.Context, elements: Iterable[Any]
     ) -> Iterable[Any]:
         window = context.window()
         yield key, window.start, window.end, sum(value for _, value in elements)
 
 
-class ApplyRows(WindowFunction):  # type: ignore[type-arg]
+class ApplyRows(WindowFunction):
     def apply(self, key: str, window: Any, inputs: Iterable[Any]) -> Iterable[Any]:
         return [(key, window.start, window.end, sum(value for _, value in inputs))]
 
 
-class NameWindow(ProcessWindowFunction):  # type: ignore[type-arg]
+class NameWindow(ProcessWindowFunction):
     def process(
-        self, key: str, context: ProcessWindowFunction.Context, elements: Iterable[Any]  # type: ignore[type-arg]
+        self, key: str, context: ProcessWindowFunction.Context, elements: Iterable[Any]
     ) -> Iterable[Any]:
         (total,) = elements
         yield key, context.window().start, context.window().end, total
 
 
-class NameReduced(WindowFunction):  # type: ignore[type-arg]
+class NameReduced(WindowFunction):
     def apply(self, key: str, window: Any, inputs: Iterable[Any]) -> Iterable[Any]:
         (row,) = inputs
         return [(key, window.start, window.end, row[1])]

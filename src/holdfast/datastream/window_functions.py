@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
 from holdfast.runtime.contracts import Function
 from holdfast.runtime.interval_join import IntervalJoinContext
@@ -14,6 +14,8 @@ IN = TypeVar("IN")
 OUT = TypeVar("OUT")
 KEY = TypeVar("KEY")
 W = TypeVar("W")
+#: The windows of a context: classes cannot name their own here.
+_W = TypeVar("_W")
 
 
 class WindowFunction(Function, Generic[IN, OUT, KEY, W]):
@@ -31,7 +33,7 @@ class AllWindowFunction(Function, Generic[IN, OUT, W]):
 class ProcessWindowFunction(Function, Generic[IN, OUT, KEY, W]):
     """Sees the rows of a window, its times, and state of the window and of the key."""
 
-    Context = WindowContext
+    Context: TypeAlias = WindowContext[_W]
 
     @abstractmethod
     def process(self, key: KEY, context: WindowContext[W], elements: Iterable[IN]) -> Iterable[OUT] | None:
@@ -44,7 +46,7 @@ class ProcessWindowFunction(Function, Generic[IN, OUT, KEY, W]):
 class ProcessAllWindowFunction(Function, Generic[IN, OUT, W]):
     """The same on a stream without keys."""
 
-    Context = WindowContext
+    Context: TypeAlias = WindowContext[_W]
 
     @abstractmethod
     def process(self, context: WindowContext[W], elements: Iterable[IN]) -> Iterable[OUT] | None:
@@ -75,7 +77,7 @@ class CoGroupFunction(Function):
 class ProcessJoinFunction(Function):
     """Sees pairs of rows of one key whose times are within an interval."""
 
-    Context = IntervalJoinContext
+    Context: TypeAlias = IntervalJoinContext
 
     @abstractmethod
     def process_element(self, left: Any, right: Any, ctx: IntervalJoinContext) -> Iterable[Any] | None:

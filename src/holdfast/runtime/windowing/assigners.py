@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
 from holdfast.runtime.windowing import assigner_context, windows
 from holdfast.runtime.windowing.serializers import GlobalWindowSerializer
@@ -20,7 +20,7 @@ class WindowAssigner(ABC, Generic[T, W]):
     are not in checkpoints.
     """
 
-    WindowAssignerContext = assigner_context.WindowAssignerContext
+    WindowAssignerContext: TypeAlias = assigner_context.WindowAssignerContext
 
     @abstractmethod
     def assign_windows(
@@ -49,26 +49,26 @@ class WindowAssigner(ABC, Generic[T, W]):
 class MergingWindowAssigner(WindowAssigner[T, W]):
     """Gives every row a window of its own, and merges windows."""
 
-    MergeCallback = windows.MergeCallback
+    MergeCallback: TypeAlias = windows.MergeCallback
 
     @abstractmethod
     def merge_windows(self, windows: Iterable[W], callback: windows.MergeCallback) -> None:
         """Call ``callback.merge(windows, result)`` for every group of windows of a key that become one."""
 
 
-class GlobalWindows(WindowAssigner[T, GlobalWindow]):
+class GlobalWindows(WindowAssigner[Any, GlobalWindow]):
     """One window for all rows of a key. It never ends: give it a trigger."""
 
     @staticmethod
-    def create() -> GlobalWindows[Any]:
+    def create() -> GlobalWindows:
         return GlobalWindows()
 
     def assign_windows(
-        self, element: T, timestamp: int, context: assigner_context.WindowAssignerContext
+        self, element: Any, timestamp: int, context: assigner_context.WindowAssignerContext
     ) -> Collection[GlobalWindow]:
         return _ONLY
 
-    def get_default_trigger(self, env: Any) -> Trigger[T, GlobalWindow]:
+    def get_default_trigger(self, env: Any) -> Trigger[Any, GlobalWindow]:
         return NeverTrigger()
 
     def get_window_serializer(self) -> GlobalWindowSerializer:

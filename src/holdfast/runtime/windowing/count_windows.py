@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Collection
-from typing import Any, TypeVar
+from typing import Any
 
 from holdfast.errors import ProgramError
 from holdfast.runtime.windowing.assigner_context import WindowAssignerContext
@@ -16,10 +16,8 @@ from holdfast.state.descriptors import ValueStateDescriptor
 from holdfast.state.states import ValueState
 from holdfast.types.typeinfo import Types
 
-T = TypeVar("T")
 
-
-class _CountWindows(WindowAssigner[T, CountWindow]):
+class _CountWindows(WindowAssigner[Any, CountWindow]):
     _counted: ValueState[int]
 
     def __init__(self, window_size: int, window_slide: int) -> None:
@@ -39,14 +37,14 @@ class _CountWindows(WindowAssigner[T, CountWindow]):
         descriptor = ValueStateDescriptor(self.counter_name(), Types.LONG())
         self._counted = context.get_runtime_context().get_state(descriptor)
 
-    def assign_windows(self, element: T, timestamp: int, context: WindowAssignerContext) -> Collection[CountWindow]:
+    def assign_windows(self, element: Any, timestamp: int, context: WindowAssignerContext) -> Collection[CountWindow]:
         number = self._counted.value() or 0
         self._counted.update(number + 1)
         last = number // self._window_slide
         first = max(0, -(-(number - self._window_size + 1) // self._window_slide))
         return [CountWindow(window) for window in range(last, first - 1, -1)]
 
-    def get_default_trigger(self, env: Any) -> Trigger[T, CountWindow]:
+    def get_default_trigger(self, env: Any) -> Trigger[Any, CountWindow]:
         # A full window gets no more rows, and no timer ends it.
         return PurgingTrigger(CountTrigger(self._window_size))
 
@@ -57,14 +55,14 @@ class _CountWindows(WindowAssigner[T, CountWindow]):
         return False
 
 
-class CountTumblingWindowAssigner(_CountWindows[T]):
+class CountTumblingWindowAssigner(_CountWindows):
     """``window_size`` rows after the other."""
 
     def __init__(self, window_size: int) -> None:
         super().__init__(window_size, window_size)
 
     @staticmethod
-    def of(window_size: int) -> CountTumblingWindowAssigner[Any]:
+    def of(window_size: int) -> CountTumblingWindowAssigner:
         return CountTumblingWindowAssigner(window_size)
 
     def counter_name(self) -> str:
@@ -74,11 +72,11 @@ class CountTumblingWindowAssigner(_CountWindows[T]):
         return f"CountTumblingWindowAssigner({self._window_size})"
 
 
-class CountSlidingWindowAssigner(_CountWindows[T]):
+class CountSlidingWindowAssigner(_CountWindows):
     """``window_size`` rows, beginning with every ``window_slide``-th."""
 
     @staticmethod
-    def of(window_size: int, window_slide: int) -> CountSlidingWindowAssigner[Any]:
+    def of(window_size: int, window_slide: int) -> CountSlidingWindowAssigner:
         return CountSlidingWindowAssigner(window_size, window_slide)
 
     def counter_name(self) -> str:

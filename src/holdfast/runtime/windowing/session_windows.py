@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Collection, Iterable
-from typing import Any, TypeVar
+from typing import Any
 
 from holdfast.errors import ProgramError
 from holdfast.runtime.windowing.assigner_context import WindowAssignerContext
@@ -15,8 +15,6 @@ from holdfast.runtime.windowing.triggers import Trigger
 from holdfast.runtime.windowing.windows import MergeCallback, TimeWindow
 from holdfast.types.durations import milliseconds_of
 
-T = TypeVar("T")
-
 
 class SessionWindowTimeGapExtractor:
     """The gap that must follow a row to end its session."""
@@ -26,11 +24,11 @@ class SessionWindowTimeGapExtractor:
         """Milliseconds, above 0."""
 
 
-class SessionWindows(MergingWindowAssigner[T, TimeWindow]):
+class SessionWindows(MergingWindowAssigner[Any, TimeWindow]):
     """Every row has a window from its time to the end of its gap; those that touch become one."""
 
     @abstractmethod
-    def gap_of(self, element: T) -> int:
+    def gap_of(self, element: Any) -> int:
         """The gap of a row in milliseconds."""
 
     def merge_windows(self, windows: Iterable[TimeWindow], callback: MergeCallback) -> None:
@@ -40,43 +38,43 @@ class SessionWindows(MergingWindowAssigner[T, TimeWindow]):
         return TimeWindowSerializer()
 
 
-class _ByEventTime(SessionWindows[T]):
-    def assign_windows(self, element: T, timestamp: int, context: WindowAssignerContext) -> Collection[TimeWindow]:
+class _ByEventTime(SessionWindows):
+    def assign_windows(self, element: Any, timestamp: int, context: WindowAssignerContext) -> Collection[TimeWindow]:
         return (TimeWindow(timestamp, timestamp + self.gap_of(element)),)
 
-    def get_default_trigger(self, env: Any) -> Trigger[T, TimeWindow]:
+    def get_default_trigger(self, env: Any) -> Trigger[Any, TimeWindow]:
         return EventTimeTrigger()
 
     def is_event_time(self) -> bool:
         return True
 
 
-class _ByProcessingTime(SessionWindows[T]):
-    def assign_windows(self, element: T, timestamp: int, context: WindowAssignerContext) -> Collection[TimeWindow]:
+class _ByProcessingTime(SessionWindows):
+    def assign_windows(self, element: Any, timestamp: int, context: WindowAssignerContext) -> Collection[TimeWindow]:
         now = context.get_current_processing_time()
         return (TimeWindow(now, now + self.gap_of(element)),)
 
-    def get_default_trigger(self, env: Any) -> Trigger[T, TimeWindow]:
+    def get_default_trigger(self, env: Any) -> Trigger[Any, TimeWindow]:
         return ProcessingTimeTrigger()
 
     def is_event_time(self) -> bool:
         return False
 
 
-class _FixedGap(SessionWindows[T]):
+class _FixedGap(SessionWindows):
     def __init__(self, session_gap: int) -> None:
         if session_gap <= 0:
             raise ProgramError(f"{type(self).__name__} was given a gap of {session_gap} ms; it must be above 0.")
         self._session_gap = session_gap
 
-    def gap_of(self, element: T) -> int:
+    def gap_of(self, element: Any) -> int:
         return self._session_gap
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._session_gap})"
 
 
-class _DynamicGap(SessionWindows[T]):
+class _DynamicGap(SessionWindows):
     def __init__(self, session_window_time_gap_extractor: Any) -> None:
         extract = getattr(session_window_time_gap_extractor, "extract", session_window_time_gap_extractor)
         if not callable(extract):
@@ -86,7 +84,7 @@ class _DynamicGap(SessionWindows[T]):
             )
         self._extract = extract
 
-    def gap_of(self, element: T) -> int:
+    def gap_of(self, element: Any) -> int:
         gap = milliseconds_of(self._extract(element))
         if gap <= 0:
             raise ProgramError(f"The gap of a session was {gap} ms; a gap must be above 0.")
@@ -96,41 +94,41 @@ class _DynamicGap(SessionWindows[T]):
         return f"{type(self).__name__}()"
 
 
-class DynamicEventTimeSessionWindows(_ByEventTime[T], _DynamicGap[T]):
+class DynamicEventTimeSessionWindows(_ByEventTime, _DynamicGap):
     """Sessions by event time, with a gap that each row brings along."""
 
     @staticmethod
-    def with_dynamic_gap(extractor: Any) -> DynamicEventTimeSessionWindows[Any]:
+    def with_dynamic_gap(extractor: Any) -> DynamicEventTimeSessionWindows:
         return DynamicEventTimeSessionWindows(extractor)
 
 
-class DynamicProcessingTimeSessionWindows(_ByProcessingTime[T], _DynamicGap[T]):
+class DynamicProcessingTimeSessionWindows(_ByProcessingTime, _DynamicGap):
     """Sessions by the clock, with a gap that each row brings along."""
 
     @staticmethod
-    def with_dynamic_gap(extractor: Any) -> DynamicProcessingTimeSessionWindows[Any]:
+    def with_dynamic_gap(extractor: Any) -> DynamicProcessingTimeSessionWindows:
         return DynamicProcessingTimeSessionWindows(extractor)
 
 
-class EventTimeSessionWindows(_ByEventTime[T], _FixedGap[T]):
+class EventTimeSessionWindows(_ByEventTime, _FixedGap):
     """Sessions by event time."""
 
     @staticmethod
-    def with_gap(size: Any) -> EventTimeSessionWindows[Any]:
+    def with_gap(size: Any) -> EventTimeSessionWindows:
         return EventTimeSessionWindows(milliseconds_of(size))
 
     @staticmethod
-    def with_dynamic_gap(extractor: Any) -> DynamicEventTimeSessionWindows[Any]:
+    def with_dynamic_gap(extractor: Any) -> DynamicEventTimeSessionWindows:
         return DynamicEventTimeSessionWindows(extractor)
 
 
-class ProcessingTimeSessionWindows(_ByProcessingTime[T], _FixedGap[T]):
+class ProcessingTimeSessionWindows(_ByProcessingTime, _FixedGap):
     """Sessions by the clock."""
 
     @staticmethod
-    def with_gap(size: Any) -> ProcessingTimeSessionWindows[Any]:
+    def with_gap(size: Any) -> ProcessingTimeSessionWindows:
         return ProcessingTimeSessionWindows(milliseconds_of(size))
 
     @staticmethod
-    def with_dynamic_gap(extractor: Any) -> DynamicProcessingTimeSessionWindows[Any]:
+    def with_dynamic_gap(extractor: Any) -> DynamicProcessingTimeSessionWindows:
         return DynamicProcessingTimeSessionWindows(extractor)

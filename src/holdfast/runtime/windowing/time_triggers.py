@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 from holdfast.errors import ProgramError
 from holdfast.runtime.windowing.trigger_contexts import OnMergeContext, TriggerContext
@@ -13,73 +13,68 @@ from holdfast.state.descriptors import ReducingStateDescriptor
 from holdfast.types.durations import milliseconds_of
 from holdfast.types.typeinfo import Types
 
-T = TypeVar("T")
 
-#: Any window: they are asked for ``max_timestamp()`` alone.
-W = Any
-
-
-class EventTimeTrigger(Trigger[T, Any]):
+class EventTimeTrigger(Trigger[Any, Any]):
     """Fires when the watermark passes the end of the window, and for every row that comes later and is not late."""
 
     @staticmethod
-    def create() -> EventTimeTrigger[Any]:
+    def create() -> EventTimeTrigger:
         return EventTimeTrigger()
 
-    def on_element(self, element: T, timestamp: int, window: W, ctx: TriggerContext) -> TriggerResult:
+    def on_element(self, element: Any, timestamp: int, window: Any, ctx: TriggerContext) -> TriggerResult:
         end = window.max_timestamp()
         if end <= ctx.get_current_watermark():
             return TriggerResult.FIRE
         ctx.register_event_time_timer(end)
         return TriggerResult.CONTINUE
 
-    def on_processing_time(self, time: int, window: W, ctx: TriggerContext) -> TriggerResult:
+    def on_processing_time(self, time: int, window: Any, ctx: TriggerContext) -> TriggerResult:
         return TriggerResult.CONTINUE
 
-    def on_event_time(self, time: int, window: W, ctx: TriggerContext) -> TriggerResult:
+    def on_event_time(self, time: int, window: Any, ctx: TriggerContext) -> TriggerResult:
         return TriggerResult.FIRE if time == window.max_timestamp() else TriggerResult.CONTINUE
 
     def can_merge(self) -> bool:
         return True
 
-    def on_merge(self, window: W, ctx: OnMergeContext) -> None:
+    def on_merge(self, window: Any, ctx: OnMergeContext) -> None:
         # One that is past fires with the row that merged it.
         if window.max_timestamp() > ctx.get_current_watermark():
             ctx.register_event_time_timer(window.max_timestamp())
 
-    def clear(self, window: W, ctx: TriggerContext) -> None:
+    def clear(self, window: Any, ctx: TriggerContext) -> None:
         ctx.delete_event_time_timer(window.max_timestamp())
 
 
-class ProcessingTimeTrigger(Trigger[T, Any]):
+class ProcessingTimeTrigger(Trigger[Any, Any]):
     """Fires when the clock passes the end of the window."""
 
     @staticmethod
-    def create() -> ProcessingTimeTrigger[Any]:
+    def create() -> ProcessingTimeTrigger:
         return ProcessingTimeTrigger()
 
-    def on_element(self, element: T, timestamp: int, window: W, ctx: TriggerContext) -> TriggerResult:
+    def on_element(self, element: Any, timestamp: int, window: Any, ctx: TriggerContext) -> TriggerResult:
         ctx.register_processing_time_timer(window.max_timestamp())
         return TriggerResult.CONTINUE
 
-    def on_processing_time(self, time: int, window: W, ctx: TriggerContext) -> TriggerResult:
+    def on_processing_time(self, time: int, window: Any, ctx: TriggerContext) -> TriggerResult:
         return TriggerResult.FIRE
 
-    def on_event_time(self, time: int, window: W, ctx: TriggerContext) -> TriggerResult:
+    def on_event_time(self, time: int, window: Any, ctx: TriggerContext) -> TriggerResult:
         return TriggerResult.CONTINUE
 
     def can_merge(self) -> bool:
         return True
 
-    def on_merge(self, window: W, ctx: OnMergeContext) -> None:
+    def on_merge(self, window: Any, ctx: OnMergeContext) -> None:
         if window.max_timestamp() > ctx.get_current_processing_time():
             ctx.register_processing_time_timer(window.max_timestamp())
 
-    def clear(self, window: W, ctx: TriggerContext) -> None:
+    def clear(self, window: Any, ctx: TriggerContext) -> None:
         ctx.delete_processing_time_timer(window.max_timestamp())
 
 
-class _Continuous(Trigger[T, Any]):
+class _Continuous(Trigger[Any, Any]):
     """Fires at every multiple of an interval. The next one is state; of merged windows the earliest counts."""
 
     def __init__(self, interval: int) -> None:
@@ -104,12 +99,12 @@ class _Continuous(Trigger[T, Any]):
     def now(self, ctx: TriggerContext) -> int:
         """The time of its domain."""
 
-    def begin(self, time: int, window: W, ctx: TriggerContext) -> None:
+    def begin(self, time: int, window: Any, ctx: TriggerContext) -> None:
         """The window has a row: fire at the next multiple of the interval."""
         if ctx.get_partitioned_state(self._next).get() is None:
             self._go_on(time - time % self.interval, window, ctx)
 
-    def fires_at(self, time: int, window: W, ctx: TriggerContext) -> bool:
+    def fires_at(self, time: int, window: Any, ctx: TriggerContext) -> bool:
         """Whether a timer is the one that was set; the next one is set then."""
         state = ctx.get_partitioned_state(self._next)
         if state.get() != time:
@@ -121,7 +116,7 @@ class _Continuous(Trigger[T, Any]):
             self._go_on(time, window, ctx)
         return True
 
-    def _go_on(self, time: int, window: W, ctx: TriggerContext) -> None:
+    def _go_on(self, time: int, window: Any, ctx: TriggerContext) -> None:
         following = min(time + self.interval, window.max_timestamp())
         ctx.get_partitioned_state(self._next).add(following)
         self.register(following, ctx)
@@ -129,13 +124,13 @@ class _Continuous(Trigger[T, Any]):
     def can_merge(self) -> bool:
         return True
 
-    def on_merge(self, window: W, ctx: OnMergeContext) -> None:
+    def on_merge(self, window: Any, ctx: OnMergeContext) -> None:
         ctx.merge_partitioned_state(self._next)
         following = ctx.get_partitioned_state(self._next).get()
         if following is not None:
             self.register(following, ctx)
 
-    def clear(self, window: W, ctx: TriggerContext) -> None:
+    def clear(self, window: Any, ctx: TriggerContext) -> None:
         state = ctx.get_partitioned_state(self._next)
         following = state.get()
         if following is not None:
@@ -143,29 +138,29 @@ class _Continuous(Trigger[T, Any]):
             state.clear()
 
 
-class ContinuousEventTimeTrigger(_Continuous[T]):
+class ContinuousEventTimeTrigger(_Continuous):
     """Fires whenever the watermark passes a multiple of the interval, and at the end of the window."""
 
-    def on_element(self, element: T, timestamp: int, window: W, ctx: TriggerContext) -> TriggerResult:
+    def on_element(self, element: Any, timestamp: int, window: Any, ctx: TriggerContext) -> TriggerResult:
         if window.max_timestamp() <= ctx.get_current_watermark():
             return TriggerResult.FIRE
         ctx.register_event_time_timer(window.max_timestamp())
         self.begin(timestamp, window, ctx)
         return TriggerResult.CONTINUE
 
-    def on_processing_time(self, time: int, window: W, ctx: TriggerContext) -> TriggerResult:
+    def on_processing_time(self, time: int, window: Any, ctx: TriggerContext) -> TriggerResult:
         return TriggerResult.CONTINUE
 
-    def on_event_time(self, time: int, window: W, ctx: TriggerContext) -> TriggerResult:
+    def on_event_time(self, time: int, window: Any, ctx: TriggerContext) -> TriggerResult:
         due = self.fires_at(time, window, ctx)
         return TriggerResult.FIRE if due or time == window.max_timestamp() else TriggerResult.CONTINUE
 
-    def on_merge(self, window: W, ctx: OnMergeContext) -> None:
+    def on_merge(self, window: Any, ctx: OnMergeContext) -> None:
         super().on_merge(window, ctx)
         if window.max_timestamp() > ctx.get_current_watermark():
             ctx.register_event_time_timer(window.max_timestamp())
 
-    def clear(self, window: W, ctx: TriggerContext) -> None:
+    def clear(self, window: Any, ctx: TriggerContext) -> None:
         ctx.delete_event_time_timer(window.max_timestamp())
         super().clear(window, ctx)
 
@@ -182,17 +177,17 @@ class ContinuousEventTimeTrigger(_Continuous[T]):
         return f"ContinuousEventTimeTrigger({self.interval})"
 
 
-class ContinuousProcessingTimeTrigger(_Continuous[T]):
+class ContinuousProcessingTimeTrigger(_Continuous):
     """Fires whenever the clock passes a multiple of the interval."""
 
-    def on_element(self, element: T, timestamp: int, window: W, ctx: TriggerContext) -> TriggerResult:
+    def on_element(self, element: Any, timestamp: int, window: Any, ctx: TriggerContext) -> TriggerResult:
         self.begin(ctx.get_current_processing_time(), window, ctx)
         return TriggerResult.CONTINUE
 
-    def on_processing_time(self, time: int, window: W, ctx: TriggerContext) -> TriggerResult:
+    def on_processing_time(self, time: int, window: Any, ctx: TriggerContext) -> TriggerResult:
         return TriggerResult.FIRE if self.fires_at(time, window, ctx) else TriggerResult.CONTINUE
 
-    def on_event_time(self, time: int, window: W, ctx: TriggerContext) -> TriggerResult:
+    def on_event_time(self, time: int, window: Any, ctx: TriggerContext) -> TriggerResult:
         return TriggerResult.CONTINUE
 
     def now(self, ctx: TriggerContext) -> int:

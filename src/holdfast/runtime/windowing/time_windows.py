@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Collection
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 from holdfast.errors import ProgramError
 from holdfast.runtime.windowing.assigner_context import WindowAssignerContext
@@ -15,13 +15,11 @@ from holdfast.runtime.windowing.triggers import Trigger
 from holdfast.runtime.windowing.windows import TimeWindow
 from holdfast.types.durations import milliseconds_of, offset_of
 
-T = TypeVar("T")
-
 #: Starts whose windows an assigner remembers: rows of one time are many.
 _REMEMBERED = 1024
 
 
-class FixedSizeWindows(WindowAssigner[T, TimeWindow]):
+class FixedSizeWindows(WindowAssigner[Any, TimeWindow]):
     """Windows of ``size`` milliseconds, of which one starts every ``slide``."""
 
     def __init__(self, size: int, slide: int, offset: int) -> None:
@@ -63,29 +61,29 @@ class FixedSizeWindows(WindowAssigner[T, TimeWindow]):
         return f"{type(self).__name__}({self._size}, {slide}{self._offset})"
 
 
-class _ByEventTime(FixedSizeWindows[T]):
-    def assign_windows(self, element: T, timestamp: int, context: WindowAssignerContext) -> Collection[TimeWindow]:
+class _ByEventTime(FixedSizeWindows):
+    def assign_windows(self, element: Any, timestamp: int, context: WindowAssignerContext) -> Collection[TimeWindow]:
         return self.windows_of(timestamp)
 
-    def get_default_trigger(self, env: Any) -> Trigger[T, TimeWindow]:
+    def get_default_trigger(self, env: Any) -> Trigger[Any, TimeWindow]:
         return EventTimeTrigger()
 
     def is_event_time(self) -> bool:
         return True
 
 
-class _ByProcessingTime(FixedSizeWindows[T]):
-    def assign_windows(self, element: T, timestamp: int, context: WindowAssignerContext) -> Collection[TimeWindow]:
+class _ByProcessingTime(FixedSizeWindows):
+    def assign_windows(self, element: Any, timestamp: int, context: WindowAssignerContext) -> Collection[TimeWindow]:
         return self.windows_of(context.get_current_processing_time())
 
-    def get_default_trigger(self, env: Any) -> Trigger[T, TimeWindow]:
+    def get_default_trigger(self, env: Any) -> Trigger[Any, TimeWindow]:
         return ProcessingTimeTrigger()
 
     def is_event_time(self) -> bool:
         return False
 
 
-class _Tumbling(FixedSizeWindows[T]):
+class _Tumbling(FixedSizeWindows):
     def __init__(self, size: int, offset: int = 0) -> None:
         super().__init__(size, size, offset)
 
@@ -100,7 +98,7 @@ class _Tumbling(FixedSizeWindows[T]):
     def is_event_time(self) -> bool: ...
 
 
-class _Sliding(FixedSizeWindows[T]):
+class _Sliding(FixedSizeWindows):
     @classmethod
     def of(cls, size: Any, slide: Any, offset: Any = None) -> Self:
         """Windows of ``size``, a new one every ``slide``: a row is in all that cover its time."""
@@ -110,17 +108,17 @@ class _Sliding(FixedSizeWindows[T]):
     def is_event_time(self) -> bool: ...
 
 
-class TumblingEventTimeWindows(_ByEventTime[T], _Tumbling[T]):
+class TumblingEventTimeWindows(_ByEventTime, _Tumbling):
     """Windows by the rows' event times that do not overlap."""
 
 
-class TumblingProcessingTimeWindows(_ByProcessingTime[T], _Tumbling[T]):
+class TumblingProcessingTimeWindows(_ByProcessingTime, _Tumbling):
     """Windows by the clock that do not overlap."""
 
 
-class SlidingEventTimeWindows(_ByEventTime[T], _Sliding[T]):
+class SlidingEventTimeWindows(_ByEventTime, _Sliding):
     """Windows by the rows' event times that overlap."""
 
 
-class SlidingProcessingTimeWindows(_ByProcessingTime[T], _Sliding[T]):
+class SlidingProcessingTimeWindows(_ByProcessingTime, _Sliding):
     """Windows by the clock that overlap."""

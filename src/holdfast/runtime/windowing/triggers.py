@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from enum import Enum
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
 from holdfast.errors import ProgramError
 from holdfast.runtime.windowing import trigger_contexts as contexts
@@ -35,8 +35,8 @@ class Trigger(ABC, Generic[T, W]):
     comes from ``ctx.get_partitioned_state``, and ``clear`` must remove it.
     """
 
-    TriggerContext = contexts.TriggerContext
-    OnMergeContext = contexts.OnMergeContext
+    TriggerContext: TypeAlias = contexts.TriggerContext
+    OnMergeContext: TypeAlias = contexts.OnMergeContext
 
     @abstractmethod
     def on_element(self, element: T, timestamp: int, window: W, ctx: contexts.TriggerContext) -> TriggerResult:
@@ -63,32 +63,32 @@ class Trigger(ABC, Generic[T, W]):
         """The window is gone: remove timers and state."""
 
 
-class PurgingTrigger(Trigger[T, W]):
+class PurgingTrigger(Trigger[Any, Any]):
     """Another trigger, which empties the window whenever it fires."""
 
-    def __init__(self, nested_trigger: Trigger[T, W]) -> None:
+    def __init__(self, nested_trigger: Trigger[Any, Any]) -> None:
         self.nested_trigger = nested_trigger
 
     @staticmethod
-    def of(nested_trigger: Trigger[Any, Any]) -> PurgingTrigger[Any, Any]:
+    def of(nested_trigger: Trigger[Any, Any]) -> PurgingTrigger:
         return PurgingTrigger(nested_trigger)
 
-    def on_element(self, element: T, timestamp: int, window: W, ctx: contexts.TriggerContext) -> TriggerResult:
+    def on_element(self, element: Any, timestamp: int, window: Any, ctx: contexts.TriggerContext) -> TriggerResult:
         return _purged(self.nested_trigger.on_element(element, timestamp, window, ctx))
 
-    def on_processing_time(self, time: int, window: W, ctx: contexts.TriggerContext) -> TriggerResult:
+    def on_processing_time(self, time: int, window: Any, ctx: contexts.TriggerContext) -> TriggerResult:
         return _purged(self.nested_trigger.on_processing_time(time, window, ctx))
 
-    def on_event_time(self, time: int, window: W, ctx: contexts.TriggerContext) -> TriggerResult:
+    def on_event_time(self, time: int, window: Any, ctx: contexts.TriggerContext) -> TriggerResult:
         return _purged(self.nested_trigger.on_event_time(time, window, ctx))
 
     def can_merge(self) -> bool:
         return self.nested_trigger.can_merge()
 
-    def on_merge(self, window: W, ctx: contexts.OnMergeContext) -> None:
+    def on_merge(self, window: Any, ctx: contexts.OnMergeContext) -> None:
         self.nested_trigger.on_merge(window, ctx)
 
-    def clear(self, window: W, ctx: contexts.TriggerContext) -> None:
+    def clear(self, window: Any, ctx: contexts.TriggerContext) -> None:
         self.nested_trigger.clear(window, ctx)
 
 
@@ -96,15 +96,15 @@ def _purged(result: TriggerResult) -> TriggerResult:
     return TriggerResult.FIRE_AND_PURGE if result is TriggerResult.FIRE else result
 
 
-class _WithoutTime(Trigger[T, W]):
-    def on_processing_time(self, time: int, window: W, ctx: contexts.TriggerContext) -> TriggerResult:
+class _WithoutTime(Trigger[Any, Any]):
+    def on_processing_time(self, time: int, window: Any, ctx: contexts.TriggerContext) -> TriggerResult:
         return TriggerResult.CONTINUE
 
-    def on_event_time(self, time: int, window: W, ctx: contexts.TriggerContext) -> TriggerResult:
+    def on_event_time(self, time: int, window: Any, ctx: contexts.TriggerContext) -> TriggerResult:
         return TriggerResult.CONTINUE
 
 
-class CountTrigger(_WithoutTime[T, W]):
+class CountTrigger(_WithoutTime):
     """Fires when the window has got so many rows since it fired last."""
 
     def __init__(self, window_size: int) -> None:
@@ -114,10 +114,10 @@ class CountTrigger(_WithoutTime[T, W]):
         self._count = ReducingStateDescriptor("count", _sum, Types.LONG())
 
     @staticmethod
-    def of(window_size: int) -> CountTrigger[Any, Any]:
+    def of(window_size: int) -> CountTrigger:
         return CountTrigger(window_size)
 
-    def on_element(self, element: T, timestamp: int, window: W, ctx: contexts.TriggerContext) -> TriggerResult:
+    def on_element(self, element: Any, timestamp: int, window: Any, ctx: contexts.TriggerContext) -> TriggerResult:
         count = ctx.get_partitioned_state(self._count)
         count.add(1)
         if count.get() < self._window_size:
@@ -128,10 +128,10 @@ class CountTrigger(_WithoutTime[T, W]):
     def can_merge(self) -> bool:
         return True
 
-    def on_merge(self, window: W, ctx: contexts.OnMergeContext) -> None:
+    def on_merge(self, window: Any, ctx: contexts.OnMergeContext) -> None:
         ctx.merge_partitioned_state(self._count)
 
-    def clear(self, window: W, ctx: contexts.TriggerContext) -> None:
+    def clear(self, window: Any, ctx: contexts.TriggerContext) -> None:
         ctx.get_partitioned_state(self._count).clear()
 
 
@@ -139,15 +139,15 @@ def _sum(one: int, other: int) -> int:
     return one + other
 
 
-class NeverTrigger(_WithoutTime[T, W]):
+class NeverTrigger(_WithoutTime):
     """Never fires: the trigger of global windows."""
 
-    def on_element(self, element: T, timestamp: int, window: W, ctx: contexts.TriggerContext) -> TriggerResult:
+    def on_element(self, element: Any, timestamp: int, window: Any, ctx: contexts.TriggerContext) -> TriggerResult:
         return TriggerResult.CONTINUE
 
     def can_merge(self) -> bool:
         return True
 
-    def on_merge(self, window: W, ctx: contexts.OnMergeContext) -> None: ...
+    def on_merge(self, window: Any, ctx: contexts.OnMergeContext) -> None: ...
 
-    def clear(self, window: W, ctx: contexts.TriggerContext) -> None: ...
+    def clear(self, window: Any, ctx: contexts.TriggerContext) -> None: ...
