@@ -15,6 +15,7 @@ from holdfast.datastream import (
     WindowFunction,
 )
 from holdfast.datastream.window import CountEvictor
+from holdfast.testing import KeyedOperatorHarness
 
 PAIR = Types.TUPLE([Types.STRING(), Types.LONG()])
 FIRED = Types.TUPLE([Types.STRING(), Types.LONG(), Types.LONG(), Types.LONG()])
@@ -92,3 +93,11 @@ def windowed(kind: str, make: Any) -> Any:
         return KINDS[kind](windows)
 
     return operation
+
+
+def harness(operation: Any, **options: Any) -> KeyedOperatorHarness:
+    """Of pairs by their first field; ``operation(stream)`` makes the windows."""
+    made = {"input_type": PAIR, **options}
+    return KeyedOperatorHarness(
+        None, lambda row: row[0], Types.STRING(), operation=lambda stream, _: operation(stream), **made
+    )
