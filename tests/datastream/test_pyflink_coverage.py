@@ -13,6 +13,7 @@ import pytest
 import holdfast.common
 import holdfast.datastream
 import holdfast.datastream.state
+import holdfast.datastream.window
 from holdfast.common import Duration, Types
 from holdfast.datastream import DataStream, StreamExecutionEnvironment
 from holdfast.datastream.coverage import COVERAGE, Coverage, Support
@@ -22,8 +23,19 @@ from holdfast.errors import ProgramError
 _STATE = "clear"
 _TIMES = "timestamp current_processing_time current_watermark get_broadcast_state"
 _DESCRIPTOR = "__init__ get_name enable_time_to_live"
+_ASSIGNER = "assign_windows get_default_trigger get_window_serializer is_event_time"
+_TRIGGER = "on_element on_processing_time on_event_time can_merge on_merge clear"
+_TRIGGER_CONTEXT = (
+    "get_current_processing_time get_current_watermark register_processing_time_timer register_event_time_timer "
+    "delete_processing_time_timer delete_event_time_timer get_partitioned_state"
+)
+_WINDOWED = (
+    "trigger allowed_lateness side_output_late_data reduce aggregate apply process get_execution_environment "
+    "get_input_type"
+)
+_WINDOW_CONTEXT = "window current_processing_time current_watermark window_state global_state"
 
-#: The names of PyFlink's DataStream API that concern streams, functions, state, time and types.
+#: The names of PyFlink's DataStream API that concern streams, functions, state, windows, time and types.
 NAMES: dict[str, str] = {
     "StreamExecutionEnvironment": (
         "get_execution_environment set_parallelism get_parallelism set_max_parallelism get_max_parallelism "
@@ -57,14 +69,14 @@ NAMES: dict[str, str] = {
         "name get_name uid set_uid_hash set_parallelism set_max_parallelism force_non_parallel set_buffer_timeout "
         "start_new_chain disable_chaining slot_sharing_group set_description get_type map flat_map filter key_by union "
         "connect shuffle rescale rebalance forward project broadcast process assign_timestamps_and_watermarks "
-        "partition_custom add_sink sink_to execute_and_collect print get_side_output cache"
+        "partition_custom add_sink sink_to execute_and_collect print get_side_output cache window_all"
     ),
     "DataStreamSink": "name uid set_uid_hash set_parallelism set_description disable_chaining slot_sharing_group",
     "KeyedStream": (
         "map flat_map filter reduce sum min max min_by max_by process connect union key_by shuffle rebalance rescale "
         "forward broadcast partition_custom name uid set_uid_hash set_parallelism set_max_parallelism "
         "force_non_parallel set_buffer_timeout start_new_chain disable_chaining slot_sharing_group set_description "
-        "cache"
+        "cache window count_window"
     ),
     "ConnectedStreams": "key_by map flat_map process",
     "BroadcastConnectedStream": "process",
@@ -139,6 +151,48 @@ NAMES: dict[str, str] = {
     "TimestampAssigner": "extract_timestamp",
     "Time": "milliseconds seconds minutes hours days to_milliseconds",
     "Duration": "of_days of_hours of_minutes of_seconds of_millis of_nanos",
+    "WindowedStream": _WINDOWED,
+    "AllWindowedStream": _WINDOWED,
+    "WindowFunction": "apply",
+    "AllWindowFunction": "apply",
+    "ProcessWindowFunction": "process clear",
+    "ProcessWindowFunction.Context": _WINDOW_CONTEXT,
+    "ProcessAllWindowFunction": "process clear",
+    "ProcessAllWindowFunction.Context": _WINDOW_CONTEXT,
+    "Window": "max_timestamp",
+    "TimeWindow": "start end max_timestamp intersects cover get_window_start_with_offset merge_windows",
+    "CountWindow": "id max_timestamp",
+    "GlobalWindow": "get max_timestamp",
+    "WindowAssigner": _ASSIGNER,
+    "WindowAssigner.WindowAssignerContext": "get_current_processing_time get_runtime_context",
+    "MergingWindowAssigner": f"{_ASSIGNER} merge_windows",
+    "MergingWindowAssigner.MergeCallback": "merge",
+    "SessionWindowTimeGapExtractor": "extract",
+    "TumblingEventTimeWindows": f"of {_ASSIGNER}",
+    "TumblingProcessingTimeWindows": f"of {_ASSIGNER}",
+    "SlidingEventTimeWindows": f"of {_ASSIGNER}",
+    "SlidingProcessingTimeWindows": f"of {_ASSIGNER}",
+    "EventTimeSessionWindows": f"with_gap with_dynamic_gap merge_windows {_ASSIGNER}",
+    "ProcessingTimeSessionWindows": f"with_gap with_dynamic_gap merge_windows {_ASSIGNER}",
+    "DynamicEventTimeSessionWindows": f"with_dynamic_gap merge_windows {_ASSIGNER}",
+    "DynamicProcessingTimeSessionWindows": f"with_dynamic_gap merge_windows {_ASSIGNER}",
+    "GlobalWindows": f"create {_ASSIGNER}",
+    "CountTumblingWindowAssigner": f"of {_ASSIGNER}",
+    "CountSlidingWindowAssigner": f"of {_ASSIGNER}",
+    "TriggerResult": "CONTINUE FIRE_AND_PURGE FIRE PURGE is_fire is_purge",
+    "Trigger": _TRIGGER,
+    "Trigger.TriggerContext": _TRIGGER_CONTEXT,
+    "Trigger.OnMergeContext": f"{_TRIGGER_CONTEXT} merge_partitioned_state",
+    "EventTimeTrigger": f"create {_TRIGGER}",
+    "ProcessingTimeTrigger": f"create {_TRIGGER}",
+    "ContinuousEventTimeTrigger": f"of {_TRIGGER}",
+    "ContinuousProcessingTimeTrigger": f"of {_TRIGGER}",
+    "PurgingTrigger": f"of {_TRIGGER}",
+    "CountTrigger": f"of {_TRIGGER}",
+    "NeverTrigger": _TRIGGER,
+    "TimeWindowSerializer": "__init__",
+    "CountWindowSerializer": "__init__",
+    "GlobalWindowSerializer": "__init__",
 }
 
 
@@ -151,7 +205,7 @@ def test_every_name_is_declared_once() -> None:
 
 def owner_of(entry: Coverage) -> Any:
     first, *rest = entry.owner.split(".")
-    modules = (holdfast.datastream, holdfast.datastream.state, holdfast.common)
+    modules = (holdfast.datastream, holdfast.datastream.state, holdfast.datastream.window, holdfast.common)
     found = next(getattr(module, first) for module in modules if hasattr(module, first))
     for part in rest:
         found = getattr(found, part)

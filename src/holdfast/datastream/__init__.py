@@ -9,19 +9,23 @@ from holdfast.datastream.execution_mode import RuntimeExecutionMode
 from holdfast.datastream.externalized_checkpoint_retention import ExternalizedCheckpointRetention
 from holdfast.datastream.functions import (
     AggregateFunction,
+    AllWindowFunction,
     BaseBroadcastProcessFunction,
     BroadcastProcessFunction,
     Checkpointed,
     CheckpointedFunction,
     CheckpointListener,
     CoFlatMapFunction,
+    CoGroupFunction,
     CoMapFunction,
     CoProcessFunction,
     FilterFunction,
+    FlatJoinFunction,
     FlatMapFunction,
     Function,
     FunctionInitializationContext,
     FunctionSnapshotContext,
+    JoinFunction,
     KeyedBroadcastProcessFunction,
     KeyedCoProcessFunction,
     KeyedProcessFunction,
@@ -32,7 +36,10 @@ from holdfast.datastream.functions import (
     OperatorStateStore,
     ParallelSourceFunction,
     Partitioner,
+    ProcessAllWindowFunction,
     ProcessFunction,
+    ProcessJoinFunction,
+    ProcessWindowFunction,
     ReduceFunction,
     RichAggregateFunction,
     RichFilterFunction,
@@ -49,17 +56,22 @@ from holdfast.datastream.functions import (
     StateInitializationContext,
     StateSnapshotContext,
     StreamOperator,
+    WindowFunction,
     WrappingFunction,
 )
+from holdfast.datastream.joined_streams import CoGroupedStreams, JoinedStreams
 from holdfast.datastream.output_tag import OutputTag
 from holdfast.datastream.stream_execution_environment import StreamExecutionEnvironment
 from holdfast.datastream.time_domain import TimeDomain
 from holdfast.datastream.timerservice import TimerService
+from holdfast.datastream.windowed_stream import AllWindowedStream, WindowedStream
 from holdfast.runtime.sink import TwoPhaseCommitSink, WrappingSink
 from holdfast.runtime.source import ReadLimit, Source, SourceReader, WrappingReader
 
 __all__ = [
     "AggregateFunction",
+    "AllWindowFunction",
+    "AllWindowedStream",
     "BaseBroadcastProcessFunction",
     "BroadcastConnectedStream",
     "BroadcastProcessFunction",
@@ -71,6 +83,8 @@ __all__ = [
     "CheckpointingMode",
     "CloseableIterator",
     "CoFlatMapFunction",
+    "CoGroupFunction",
+    "CoGroupedStreams",
     "CoMapFunction",
     "CoProcessFunction",
     "ConnectedStreams",
@@ -78,10 +92,13 @@ __all__ = [
     "DataStreamSink",
     "ExternalizedCheckpointRetention",
     "FilterFunction",
+    "FlatJoinFunction",
     "FlatMapFunction",
     "Function",
     "FunctionInitializationContext",
     "FunctionSnapshotContext",
+    "JoinFunction",
+    "JoinedStreams",
     "KeySelector",
     "KeyedBroadcastProcessFunction",
     "KeyedCoProcessFunction",
@@ -94,7 +111,10 @@ __all__ = [
     "OutputTag",
     "ParallelSourceFunction",
     "Partitioner",
+    "ProcessAllWindowFunction",
     "ProcessFunction",
+    "ProcessJoinFunction",
+    "ProcessWindowFunction",
     "ReadLimit",
     "ReduceFunction",
     "RichAggregateFunction",
@@ -119,6 +139,8 @@ __all__ = [
     "TimeDomain",
     "TimerService",
     "TwoPhaseCommitSink",
+    "WindowFunction",
+    "WindowedStream",
     "WrappingFunction",
     "WrappingReader",
     "WrappingSink",

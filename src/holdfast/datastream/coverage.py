@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from holdfast.datastream.coverage_names import ACCEPTED, REFUSED, SUPPORTED
+from holdfast.datastream.coverage_window_names import WINDOW_NAMES
 
 logger = logging.getLogger(__name__)
 
@@ -50,7 +51,11 @@ def _with_note(text: str, note: str, support: Support) -> Coverage:
 
 #: All names, in the order of the declaration.
 COVERAGE: tuple[Coverage, ...] = (
-    *(_parsed(owner, line, Support.SUPPORTED) for owner, lines in SUPPORTED.items() for line in lines.split("; ")),
+    *(
+        _parsed(owner, line, Support.SUPPORTED)
+        for owner, lines in {**SUPPORTED, **WINDOW_NAMES}.items()
+        for line in lines.split("; ")
+    ),
     *(_with_note(text, note, Support.ACCEPTED) for text, note in ACCEPTED.items()),
     *(_with_note(text, note, Support.REFUSED) for text, note in REFUSED.items()),
 )

@@ -49,14 +49,14 @@ SUPPORTED: Final[dict[str, str]] = {
         "process(func, output_type=None); assign_timestamps_and_watermarks(watermark_strategy); "
         "partition_custom(partitioner, key_selector); add_sink(sink_func); sink_to(sink); "
         "execute_and_collect(job_execution_name=None, limit=None); print(sink_identifier=None); "
-        "get_side_output(output_tag)"
+        "get_side_output(output_tag); window_all(window_assigner)"
     ),
     "DataStreamSink": "name(name); uid(uid); set_uid_hash(uid_hash); set_parallelism(parallelism); disable_chaining()",
     "KeyedStream": (
         "map(func, output_type=None); flat_map(func, output_type=None); filter(func); reduce(func); "
         "sum(position_to_sum=0); min(position_to_min=0); max(position_to_max=0); min_by(position_to_min_by=0); "
         "max_by(position_to_max_by=0); process(func, output_type=None); connect(ds); union(*streams); "
-        "key_by(key_selector, key_type=None)"
+        "key_by(key_selector, key_type=None); window(window_assigner); count_window(size, slide=0)"
     ),
     "ConnectedStreams": (
         "key_by(key_selector1, key_selector2, key_type=None); map(func, output_type=None); "

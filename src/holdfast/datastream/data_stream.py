@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, overload
 
 from holdfast.common.watermark_strategy import WatermarkStrategy
 from holdfast.connectors.collect import Collection
 from holdfast.connectors.print import PrintSink
 from holdfast.datastream.broadcast_stream import BroadcastConnectedStream, BroadcastStream
+from holdfast.datastream.closeable_iterator import CloseableIterator
 from holdfast.datastream.connected_streams import ConnectedStreams
 from holdfast.datastream.coverage import refusal
 from holdfast.datastream.functions import (
@@ -17,9 +17,11 @@ from holdfast.datastream.functions import (
     KeyedCoProcessFunction,
     KeyedProcessFunction,
 )
+from holdfast.datastream.joined_streams import CoGroupedStreams, IntervalJoin, JoinedStreams
 from holdfast.datastream.key_selection import custom_partitioner, key_by_of
-from holdfast.datastream.keyed_aggregations import field_reducer, state_mapper
+from holdfast.datastream.keyed_aggregations import ShortForms
 from holdfast.datastream.operator_settings import OperatorSettings, StreamSettings
+from holdfast.datastream.windowed_stream import AllWindowedStream, WindowedStream, count_windows
 from holdfast.errors import ProgramError
 from holdfast.graph.stream_graph import Connection, KeyBy, Node
 from holdfast.runtime import keyed, stateless
@@ -30,12 +32,25 @@ from holdfast.runtime.partitioners import Broadcast, Forward, Global, Partitione
 from holdfast.runtime.sink import SinkFunction, TwoPhaseCommitSink
 from holdfast.runtime.stream_operator import KeyedStreamOperatorHost, StreamOperator, StreamOperatorHost
 from holdfast.runtime.watermarks import TimestampsAndWatermarksOperator
+from holdfast.runtime.windowing.assigners import WindowAssigner
 from holdfast.state.descriptors import MapStateDescriptor
 from holdfast.types.resolve import resolve
 from holdfast.types.typeinfo import FieldsTypeInfo, TypeInformation, Types
 
 if TYPE_CHECKING:
     from holdfast.datastream.stream_execution_environment import StreamExecutionEnvironment
+
+__all__ = [
+    "AllWindowedStream",
+    "BroadcastConnectedStream",
+    "BroadcastStream",
+    "CloseableIterator",
+    "ConnectedStreams",
+    "DataStream",
+    "DataStreamSink",
+    "KeyedStream",
+    "WindowedStream",
+]
 
 
 class DataStreamSink(OperatorSettings):
@@ -166,6 +181,22 @@ class DataStream(StreamSettings):
         self._node.request_side_output(output_tag)
         return DataStream(self._environment, self._node, tag=output_tag)
 
+    def window_all(self, window_assigner: WindowAssigner[Any, Any]) -> AllWindowedStream:
+        """Windows of all rows together: one subtask has them all."""
+        return AllWindowedStream(self.key_by(_one_key, Types.BYTE()), window_assigner)
+
+    def count_window_all(self, size: int, slide: int = 0) -> AllWindowedStream:
+        """Windows of ``size`` rows, one after the other, or one for every ``slide`` rows."""
+        return self.window_all(count_windows(size, slide))
+
+    def join(self, other_stream: DataStream) -> JoinedStreams:
+        """Pairs of rows with one key in one window: ``a.join(b).where(key).equal_to(key).window(w).apply(f)``."""
+        return JoinedStreams(self, other_stream)
+
+    def co_group(self, other_stream: DataStream) -> CoGroupedStreams:
+        """The rows of both streams with one key in one window, in the same shape as ``join``."""
+        return CoGroupedStreams(self, other_stream)
+
     # -- partitioning
 
     def rebalance(self) -> DataStream:
@@ -275,6 +306,10 @@ def _identity(value: Any) -> Any:
     return value
 
 
+def _one_key(value: Any) -> int:
+    return 0
+
+
 def _check_operator(operator: Any) -> None:
     if not isinstance(operator, StreamOperator):
         raise ProgramError(
@@ -291,7 +326,7 @@ def _field_types(type_info: TypeInformation, what: str) -> list[TypeInformation]
     )
 
 
-class KeyedStream(DataStream):
+class KeyedStream(DataStream, ShortForms):
     """A stream partitioned by key: functions on it keep state per key and set timers."""
 
     def __init__(self, origin: DataStream, key_by: KeyBy) -> None:
@@ -323,43 +358,22 @@ class KeyedStream(DataStream):
     def reduce(self, func: Any) -> DataStream:
         return self._add("Reduce", keyed.ReduceOperator, func, self.get_type())
 
-    def sum(self, position_to_sum: int | str = 0) -> DataStream:
-        return self._aggregate("Sum", position_to_sum)
-
-    def min(self, position_to_min: int | str = 0) -> DataStream:
-        return self._aggregate("Min", position_to_min)
-
-    def max(self, position_to_max: int | str = 0) -> DataStream:
-        return self._aggregate("Max", position_to_max)
-
-    def min_by(self, position_to_min_by: int | str = 0) -> DataStream:
-        return self._aggregate("Min By", position_to_min_by)
-
-    def max_by(self, position_to_max_by: int | str = 0) -> DataStream:
-        return self._aggregate("Max By", position_to_max_by)
-
-    def map_with_state(
-        self, func: Callable[[Any, Any], tuple[Any, Any]], state_type: Any = None, output_type: Any = None
-    ) -> DataStream:
-        """``func(row, state) -> (result, new state)``; the state is None at first, and None as the new state clears
-        it.
-        """
-        return self.flat_map(state_mapper(func, resolve(state_type), flat=False), output_type).name("Map With State")
-
-    def flat_map_with_state(
-        self, func: Callable[[Any, Any], tuple[Any, Any]], state_type: Any = None, output_type: Any = None
-    ) -> DataStream:
-        """``func(row, state) -> (iterable of results, new state)``."""
-        return self.flat_map(state_mapper(func, resolve(state_type), flat=True), output_type).name(
-            "Flat Map With State"
-        )
-
     def key_by(self, key_selector: Any, key_type: Any = None) -> KeyedStream:
         return self._origin.key_by(key_selector, key_type)
 
-    def _aggregate(self, name: str, position: int | str) -> DataStream:
-        reducer = field_reducer(name, position, self.get_type())
-        return self._add(name, keyed.ReduceOperator, reducer, self.get_type())
+    def window(self, window_assigner: WindowAssigner[Any, Any]) -> WindowedStream:
+        """The rows of each key in windows."""
+        return WindowedStream(self, window_assigner)
+
+    def count_window(self, size: int, slide: int = 0) -> WindowedStream:
+        """Windows of ``size`` rows of a key, one after the other, or one for every ``slide`` rows."""
+        return self.window(count_windows(size, slide))
+
+    def interval_join(self, other_stream: KeyedStream) -> IntervalJoin:
+        """Pairs of rows of a key with times close to each other: ``.between(lower, upper).process(f)``."""
+        if not isinstance(other_stream, KeyedStream):
+            raise ProgramError(f"interval_join() takes a keyed stream; '{other_stream.get_name()}' has no key_by().")
+        return IntervalJoin(self, other_stream)
 
     def _connection(self) -> Connection:
         return Connection(self._node, key_by=self._key_by, tag=self._tag)
@@ -377,26 +391,3 @@ class KeyedStream(DataStream):
     name = uid = set_uid_hash = set_parallelism = set_max_parallelism = _refuse
     force_non_parallel = start_new_chain = disable_chaining = set_description = get_side_output = _refuse
     slot_sharing_group = set_buffer_timeout = cache = _refuse
-
-
-class CloseableIterator:
-    """Rows of a running job, as they are published. Closing it cancels the job."""
-
-    def __init__(self, rows: Iterator[Any], close: Callable[[], None]) -> None:
-        self._rows = rows
-        self._close = close
-
-    def __iter__(self) -> Iterator[Any]:
-        return self._rows
-
-    def __next__(self) -> Any:
-        return next(self._rows)
-
-    def close(self) -> None:
-        self._close()
-
-    def __enter__(self) -> CloseableIterator:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()

@@ -6,6 +6,16 @@ from abc import abstractmethod
 from collections.abc import Iterable
 from typing import Any
 
+from holdfast.datastream.window_functions import (
+    AllWindowFunction,
+    CoGroupFunction,
+    FlatJoinFunction,
+    JoinFunction,
+    ProcessAllWindowFunction,
+    ProcessJoinFunction,
+    ProcessWindowFunction,
+    WindowFunction,
+)
 from holdfast.runtime.broadcast import (
     BroadcastContext,
     KeyedBroadcastContext,
@@ -37,19 +47,23 @@ from holdfast.runtime.stream_operator import StreamOperator
 
 __all__ = [
     "AggregateFunction",
+    "AllWindowFunction",
     "BaseBroadcastProcessFunction",
     "BroadcastProcessFunction",
     "CheckpointListener",
     "Checkpointed",
     "CheckpointedFunction",
     "CoFlatMapFunction",
+    "CoGroupFunction",
     "CoMapFunction",
     "CoProcessFunction",
     "FilterFunction",
+    "FlatJoinFunction",
     "FlatMapFunction",
     "Function",
     "FunctionInitializationContext",
     "FunctionSnapshotContext",
+    "JoinFunction",
     "KeySelector",
     "KeyedBroadcastProcessFunction",
     "KeyedCoProcessFunction",
@@ -60,7 +74,10 @@ __all__ = [
     "OperatorStateStore",
     "ParallelSourceFunction",
     "Partitioner",
+    "ProcessAllWindowFunction",
     "ProcessFunction",
+    "ProcessJoinFunction",
+    "ProcessWindowFunction",
     "ReduceFunction",
     "RichAggregateFunction",
     "RichFilterFunction",
@@ -77,6 +94,7 @@ __all__ = [
     "StateInitializationContext",
     "StateSnapshotContext",
     "StreamOperator",
+    "WindowFunction",
     "WrappingFunction",
 ]
 

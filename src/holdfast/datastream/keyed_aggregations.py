@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from copy import copy
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from holdfast.datastream.functions import FlatMapFunction, RuntimeContext, WrappingFunction
 from holdfast.errors import ProgramError
 from holdfast.state.descriptors import ValueStateDescriptor
+from holdfast.types.resolve import resolve
 from holdfast.types.row import Row
 from holdfast.types.typeinfo import FieldsTypeInfo, PickledBytesTypeInfo, TypeInformation
+
+if TYPE_CHECKING:
+    from holdfast.datastream.data_stream import DataStream
 
 
 def _with_field(row: Any, index: Any, value: Any) -> Any:
@@ -103,3 +108,50 @@ def state_mapper(
     function: Callable[[Any, Any], tuple[Any, Any]], state_type: TypeInformation, flat: bool
 ) -> FlatMapFunction:
     return _StateMapper(function, state_type, flat)
+
+
+class ShortForms(ABC):
+    """Those of keyed streams."""
+
+    @abstractmethod
+    def flat_map(self, func: Any, output_type: Any = None) -> DataStream: ...
+
+    @abstractmethod
+    def reduce(self, func: Any) -> DataStream: ...
+
+    @abstractmethod
+    def get_type(self) -> TypeInformation: ...
+
+    def sum(self, position_to_sum: int | str = 0) -> DataStream:
+        return self._aggregate("Sum", position_to_sum)
+
+    def min(self, position_to_min: int | str = 0) -> DataStream:
+        return self._aggregate("Min", position_to_min)
+
+    def max(self, position_to_max: int | str = 0) -> DataStream:
+        return self._aggregate("Max", position_to_max)
+
+    def min_by(self, position_to_min_by: int | str = 0) -> DataStream:
+        return self._aggregate("Min By", position_to_min_by)
+
+    def max_by(self, position_to_max_by: int | str = 0) -> DataStream:
+        return self._aggregate("Max By", position_to_max_by)
+
+    def map_with_state(
+        self, func: Callable[[Any, Any], tuple[Any, Any]], state_type: Any = None, output_type: Any = None
+    ) -> DataStream:
+        """``func(row, state) -> (result, new state)``; the state is None at first, and None as the new state clears
+        it.
+        """
+        return self.flat_map(state_mapper(func, resolve(state_type), flat=False), output_type).name("Map With State")
+
+    def flat_map_with_state(
+        self, func: Callable[[Any, Any], tuple[Any, Any]], state_type: Any = None, output_type: Any = None
+    ) -> DataStream:
+        """``func(row, state) -> (iterable of results, new state)``."""
+        return self.flat_map(state_mapper(func, resolve(state_type), flat=True), output_type).name(
+            "Flat Map With State"
+        )
+
+    def _aggregate(self, name: str, position: int | str) -> DataStream:
+        return self.reduce(field_reducer(name, position, self.get_type())).name(name)
