@@ -9,13 +9,13 @@ from typing import Any
 
 import msgspec
 
-from holdfast.checkpoint.metadata_format import METADATA_FILE, decode_metadata, encode_metadata
+from holdfast.checkpoint.metadata_format import decode_metadata, encode_metadata
 from holdfast.checkpoint.savepoint_contents import describe_states
 from holdfast.checkpoint.shared_files import metadata_handles, referenced_files
 from holdfast.errors import CheckpointError, StorageError
 from holdfast.state.handles import CheckpointMetadata, CheckpointRequest, SavepointFormat
 from holdfast.state.savepoint_files import IN_PROGRESS_FILE, NOTE_PREFIX, SavepointWriter, is_inside
-from holdfast.state.snapshot_files import FileSnapshotReader
+from holdfast.state.snapshot_files import METADATA_FILE, FileSnapshotReader
 from holdfast.storage.filesystem import Storage, final_name, is_missing
 
 _log = logging.getLogger(__name__)
