@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.checkpoint.job_directory import JobDirectory
+from holdfast.checkpoint.storage import open_snapshot
 from holdfast.errors import JobEndedError
 from tests.integration.programs import published
 from tests.spark.in_process import EPOCHS, InProcessSpark, counts_of, staged
@@ -76,3 +77,19 @@ def test_a_path_that_does_not_count_is_told_of(
         resume(tmp_path, path)
     assert f"not from {path}" in caplog.text
     assert published(tmp_path / "out") == counts_of(EPOCHS)
+
+
+def test_numbers_of_checkpoints_go_on_from_the_restored_one(in_process: InProcessSpark, tmp_path: Path) -> None:
+    """Functions are told of numbers that grow, over a restore too; and it is told what was restored."""
+    path = stopped(tmp_path)
+    number = open_snapshot(path)[0].checkpoint_id
+    client = start(tmp_path, **{"execution.state-recovery.path": path, "holdfast.job-id": "next"})
+    wait_for_rows(client, 1)
+    taken = client.trigger_checkpoint().result(30)
+    assert taken > number
+    told = client.get_checkpoint_statistics()
+    assert told.counts.restored == 1
+    assert told.latest_restored is not None
+    found = told.latest_restored
+    assert (found.checkpoint_id, found.location, found.is_savepoint) == (number, path, True)
+    client.cancel().result(30)

@@ -34,12 +34,16 @@ _FINISHED = "FINISHED"
 class RestorePoint:
     """What an attempt starts from."""
 
-    metadata: CheckpointMetadata
+    completed: CompletedCheckpoint
     reader: SnapshotReader
-    completed: CompletedCheckpoint | None
     operators: tuple[OperatorRecord, ...]
-    #: True when no file of it may be referenced by later checkpoints: it is of another job.
+    #: True for a savepoint, and for a checkpoint of another job: it is none of those that the job keeps, and no file of
+    #: it may be referenced by later ones.
     foreign: bool
+
+    @property
+    def metadata(self) -> CheckpointMetadata:
+        return self.completed.metadata
 
     @property
     def relabelled(self) -> bool:
@@ -103,7 +107,7 @@ class JobCheckpoints:
     def _open(self, directory: JobDirectory | None) -> None:
         """Find what drivers before this one left."""
         damaged = self.store.recover()
-        kept = [each.checkpoint_id for each in [*self.store.all(), *damaged]]
+        kept = [each.checkpoint_id for each in self.store.all()] + [each.checkpoint_id for each in damaged]
         recovery, latest = self._job.recovery, self.store.latest()
         self._initial = None
         self._end_recorded = directory is not None and directory.has_ended()
@@ -144,15 +148,14 @@ class JobCheckpoints:
         return self._initial
 
     def point_of(self, completed: CompletedCheckpoint) -> RestorePoint:
-        metadata = completed.metadata
-        return RestorePoint(metadata, self.storage.reader(), completed, self._matched(metadata), foreign=False)
+        return RestorePoint(completed, self.storage.reader(), self._matched(completed.metadata), foreign=False)
 
     def _open_initial(self) -> RestorePoint | None:
         path = self._job.recovery.path
         if path is None:
             return None
         metadata, reader = open_snapshot(path)
-        return RestorePoint(metadata, reader, None, self._matched(metadata), foreign=True)
+        return RestorePoint(CompletedCheckpoint(metadata, path), reader, self._matched(metadata), foreign=True)
 
     def _matched(self, metadata: CheckpointMetadata) -> tuple[OperatorRecord, ...]:
         """The snapshot's records under this job's operator ids."""
@@ -193,7 +196,7 @@ class JobCheckpoints:
         if self._home.directory is not None:
             self._home.directory.record_end(_FINISHED, savepoint)
         self._savepoint = savepoint
-        self._stop_point = RestorePoint(metadata, reader, None, metadata.operators, foreign=True)
+        self._stop_point = RestorePoint(savepoint, reader, metadata.operators, foreign=True)
 
     def cancelled_behind(self, savepoint: CompletedCheckpoint) -> None:
         """The job ends without publishing the rows that the savepoint holds: whoever goes on from it does."""
