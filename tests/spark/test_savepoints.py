@@ -333,6 +333,16 @@ class TestClaim:
         assert not (tmp_path / "chk/next/claimed").exists()
         assert list((tmp_path / "chk/job").glob("shared/*")) == []
 
+    def test_a_claimed_snapshot_that_is_gone_is_forgotten(
+        self, in_process: InProcessSpark, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """As when a driver dies after it deleted it: it is not looked for at every checkpoint."""
+        path = self.snapshot(tmp_path, "savepoint")
+        in_process.after_epoch = lambda spec: shutil.rmtree(path, ignore_errors=True)
+        self.go_on(tmp_path, path, "CLAIM")
+        assert not (tmp_path / "chk/next/claimed").exists()
+        assert "could not be deleted" not in caplog.text
+
     def test_a_claim_outlives_its_driver(self, in_process: InProcessSpark, tmp_path: Path) -> None:
         path = self.snapshot(tmp_path, "savepoint")
         given = {"holdfast.job-id": "next", "execution.state-recovery.path": path}
