@@ -148,11 +148,14 @@ class CheckpointCoordinator:
         except LeadershipLostError:
             trigger.fail(CheckpointFailureReason.LEADERSHIP_LOST)
             raise
+        except StorageError as error:
+            trigger.fail(CheckpointFailureReason.IO_EXCEPTION, str(error))
+            raise
         savepoint: SavepointLocation | None = None
         if trigger.snapshot_type.is_savepoint:
             try:
                 savepoint = SavepointLocation.create(trigger.directory, self._job.job_id)
-            except (CheckpointError, StorageError) as error:
+            except CheckpointError as error:
                 trigger.fail(CheckpointFailureReason.IO_EXCEPTION, str(error))
                 return None
         base = self._base_for(trigger)
@@ -163,7 +166,7 @@ class CheckpointCoordinator:
             attempt=self._running_attempt(),
             epoch=epoch,
             base_epoch=base.metadata.epoch if base is not None else None,
-            full=self._full_images_due(base) if base is not None else frozenset(),
+            full=frozenset() if base is None else full_images_due(base.metadata, self._job.operators, self._job.backend),
             savepoint_format=trigger.savepoint_format if savepoint is not None else None,
         )
         pending = PendingCheckpoint(request, self._job.subtasks(), base, now + self._policy.timeout_ms)
@@ -340,9 +343,6 @@ class CheckpointCoordinator:
             pending.trigger.fail(CheckpointFailureReason.LEADERSHIP_LOST)
 
     # -- inside
-
-    def _full_images_due(self, base: CompletedCheckpoint) -> frozenset[tuple[str, int]]:
-        return full_images_due(base.metadata, self._job.operators, self._job.backend)
 
     def _publish(
         self, metadata: CheckpointMetadata, savepoint: SavepointLocation | None
