@@ -158,7 +158,7 @@ class CheckpointCoordinator:
             except CheckpointError as error:
                 trigger.fail(CheckpointFailureReason.IO_EXCEPTION, str(error))
                 return None
-        base = self._base_for(trigger)
+        base, job = self._base_for(trigger), self._job
         request = CheckpointRequest(
             checkpoint_id=number,
             checkpoint_type=trigger.snapshot_type,
@@ -166,10 +166,10 @@ class CheckpointCoordinator:
             attempt=self._running_attempt(),
             epoch=epoch,
             base_epoch=base.metadata.epoch if base is not None else None,
-            full=frozenset() if base is None else full_images_due(base.metadata, self._job.operators, self._job.backend),
+            full=frozenset() if base is None else full_images_due(base.metadata, job.operators, job.backend),
             savepoint_format=trigger.savepoint_format if savepoint is not None else None,
         )
-        pending = PendingCheckpoint(request, self._job.subtasks(), base, now + self._policy.timeout_ms)
+        pending = PendingCheckpoint(request, job.subtasks(), base, now + self._policy.timeout_ms)
         pending.trigger, pending.savepoint = trigger, savepoint
         self._pending[request.checkpoint_id] = pending
         self._schedule.triggered(now)
