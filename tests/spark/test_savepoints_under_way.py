@@ -17,6 +17,7 @@ from holdfast.datastream import KeyedProcessFunction
 from holdfast.errors import CheckpointError
 from holdfast.runtime import prepared
 from holdfast.runtime.epoch import EpochSpec
+from holdfast.state.entry_strategies import PreparedEntries
 from holdfast.state.handles import SavepointFormat
 from holdfast.state.rocksdb.snapshot import PreparedImage
 from tests.integration.programs import PAIR, Scripted, environment, published
@@ -183,4 +184,28 @@ def test_a_savepoint_that_expires_leaves_no_folder(
     time.sleep(0.1)
     assert list((tmp_path / "savepoints").iterdir()) == []
     assert status(client) == "RUNNING"
+    client.cancel().result(30)
+
+
+def test_a_checkpoint_that_waits_for_another_does_not_keep_an_idle_job_busy(
+    in_process: InProcessSpark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, release: threading.Event
+) -> None:
+    write = PreparedEntries.write
+
+    def held(self: PreparedEntries, *arguments: Any) -> Any:
+        release.wait(30)
+        return write(self, *arguments)
+
+    monkeypatch.setattr(PreparedEntries, "write", held)
+    given = {"holdfast.checkpoint.upload-wait": "1 ms", "holdfast.epoch.idle-wait": "200 ms"}
+    client = start(tmp_path, **given, **{"execution.checkpointing.interval": NEVER})
+    wait_for_rows(client, len(EPOCHS) + 1)
+    in_process.step = 0
+    asked = [client.trigger_checkpoint() for _ in range(2)]
+    wait_for_rows(client, len(client.get_history().epochs) + 2)
+    before = len(client.get_history().epochs)
+    time.sleep(1)
+    assert len(client.get_history().epochs) - before <= 6
+    release.set()
+    assert asked[0].result(30) < asked[1].result(30)
     client.cancel().result(30)
