@@ -209,3 +209,20 @@ def test_a_checkpoint_that_waits_for_another_does_not_keep_an_idle_job_busy(
     release.set()
     assert asked[0].result(30) < asked[1].result(30)
     client.cancel().result(30)
+
+
+def test_a_doubt_about_who_leads_does_not_keep_an_idle_job_busy(
+    in_process: InProcessSpark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    doubt = Doubt(monkeypatch)
+    client = start(tmp_path, **{"holdfast.epoch.idle-wait": "200 ms"})
+    wait_for_rows(client, len(EPOCHS) + 1)
+    doubt.present = True
+    asked = client.trigger_savepoint()
+    wait_for_rows(client, len(client.get_history().epochs) + 2)
+    before = len(client.get_history().epochs)
+    time.sleep(1)
+    assert len(client.get_history().epochs) - before <= 6
+    doubt.end()
+    assert Path(asked.result(30)).exists()
+    client.cancel().result(30)

@@ -9,7 +9,6 @@ import time
 import uuid
 from dataclasses import dataclass
 from enum import Enum
-from functools import partial
 
 from pyspark.sql import SparkSession
 
@@ -221,9 +220,7 @@ class Attempt:
         coordinator, now = self._context.checkpoints.coordinator, wall_clock()
         due = [now + self._job.epoch.idle_wait_ms]
         due += [t for t in (self._next_timer, coordinator.next_due()) if t is not None]
-        may_checkpoint = len(coordinator.pending_ids()) < self._job.checkpoint.max_concurrent
-        asked = partial(coordinator.triggers.waiting, may_checkpoint)
-        self._context.control.sleep((min(due) - now) / 1000, unless=asked)
+        self._context.control.sleep((min(due) - now) / 1000, unless=coordinator.is_asked_for_one)
 
     def _should_spread_again(self) -> bool:
         """An executor came, for one that was lost or beside the others, and the checkpoint just taken lets state
