@@ -217,12 +217,10 @@ class Attempt:
         """After an epoch without rows: sleep until sources may have something, a timer or a checkpoint is due."""
         if not self._idle:
             return
-        now = wall_clock()
+        coordinator, now = self._context.checkpoints.coordinator, wall_clock()
         due = [now + self._job.epoch.idle_wait_ms]
-        checkpoint_due = self._context.checkpoints.coordinator.next_due()
-        due += [t for t in (self._next_timer, checkpoint_due) if t is not None]
-        triggers = self._context.checkpoints.coordinator.triggers
-        self._context.control.sleep((min(due) - now) / 1000, unless=triggers.waiting)
+        due += [t for t in (self._next_timer, coordinator.next_due()) if t is not None]
+        self._context.control.sleep((min(due) - now) / 1000, unless=coordinator.is_asked_for_one)
 
     def _should_spread_again(self) -> bool:
         """An executor came, for one that was lost or beside the others, and the checkpoint just taken lets state
