@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +10,11 @@ import pytest
 
 from holdfast.common import Row, Types
 from holdfast.datastream.connectors.file_system import FileSink
-from holdfast.errors import ProgramError
+from holdfast.spark.file_source_log import cut_log
+from holdfast.spark.stream_position import SourcePosition, StreamPosition, StreamSource, write_fork
 from tests.integration.programs import environment, published
+from tests.integration.stream_sources import TICKS, Ticks
+from tests.kit.processes import wait_until
 
 pytestmark = [pytest.mark.usefixtures("spark"), pytest.mark.slow]
 
@@ -72,3 +73,77 @@ def test_files_that_are_there_are_counted_and_end_the_job(spark: Any, tmp_path: 
     job = counting(given, read_files(spark, tmp_path / "in"), tmp_path / "out")
     job.get_job_execution_result().result(120)
     assert published(tmp_path / "out") == counted(4)
+
+
+def test_spark_goes_on_from_a_log_of_files_that_was_cut(spark: Any, tmp_path: Path) -> None:
+    """Enough files for compact ones, of which the newest holds more than the fork may have."""
+    source = tmp_path / "in"
+    write_files(source, 0, 25, rows=1)
+    frame = read_files(spark, source)
+    entries = [
+        json.dumps({"path": path.as_uri(), "timestamp": 1, "batchId": number})
+        for number, path in enumerate(sorted(source.iterdir()))
+    ]
+    log = {"24.compact": "\n".join(["v1", *entries]).encode()}
+    kind = StreamSource("json", lists_files=True)
+    for last in (5, 23):
+        offsets = [json.dumps({"logOffset": last - 1}), json.dumps({"logOffset": last})]
+        cut = SourcePosition("json", offsets[0], offsets[1], cut_log(log, last))
+        fork, rows = tmp_path / f"fork-{last}", []
+        write_fork(fork, [StreamPosition(last, "{}", "{}", (cut,))], [[kind]])
+        query = (
+            frame.writeStream.foreachBatch(lambda part, _, rows=rows: rows.extend(row.v for row in part.collect()))
+            .option("checkpointLocation", fork.as_uri())
+            .trigger(availableNow=True)
+            .start()
+        )
+        assert query.awaitTermination(60)
+        assert rows == list(range(last + 1, 25))
+
+
+def test_an_older_checkpoint_and_a_savepoint_rewind_a_stream(spark: Any, tmp_path: Path) -> None:
+    source, frame_of = tmp_path / "in", lambda: read_files(spark, tmp_path / "in")
+    write_files(source, 0, 3)
+    job = counting(settings(tmp_path), frame_of(), tmp_path / "out")
+    wait_until(lambda: len(published(tmp_path / "out")) == 60, 60, "three files")
+    savepoint = job.trigger_savepoint(str(tmp_path / "savepoints")).result(60)
+    write_files(source, 3, 2)
+    wait_until(lambda: len(published(tmp_path / "out")) == 100, 60, "five files")
+    job.cancel().result(60)
+    older = min((tmp_path / "chk" / "job").glob("chk-*/_metadata"), key=lambda path: path.stat().st_mtime_ns).parent
+    for number, path in enumerate((savepoint, str(older))):
+        out = tmp_path / f"again-{number}"
+        given = {"holdfast.job-id": f"again-{number}", "execution.state-recovery.path": path}
+        given["holdfast.stream.available-now"] = "true"
+        again = counting(settings(tmp_path, **given), frame_of(), out)
+        again.get_job_execution_result().result(120)
+        before = 60 if path == savepoint else 100 - len(published(out))
+        # Each key goes on counting where the snapshot left it, with the rows behind the snapshot and no others.
+        assert published(out) == sorted(set(counted(5)) - set(counted(before // 20)))
+        assert before % 20 == 0
+        assert before < 100
+
+
+def test_a_python_source_is_told_of_rows_only_when_a_checkpoint_holds_them(spark: Any, tmp_path: Path) -> None:
+    spark.dataSource.register(Ticks)
+    frame = spark.readStream.format("ticks").option("commits", str(tmp_path / "commits"))
+    frame = frame.option("published", str(tmp_path / "out")).load()
+    job = counting(settings(tmp_path, **{"execution.checkpointing.interval": "1 h"}), frame, tmp_path / "out")
+    wait_until(lambda: len(published(tmp_path / "out")) == TICKS, 90, "all ticks")
+    job.cancel().result(60)
+    assert published(tmp_path / "out") == counted(1, rows=TICKS)
+    told = [tuple(map(int, line.split())) for line in (tmp_path / "commits").read_text().splitlines()]
+    assert max(end for end, _ in told) >= TICKS - 10
+    assert all(seen >= end for end, seen in told), told
+
+
+def test_streams_that_could_not_be_rewound_are_refused(spark: Any, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    env, frame = environment(), read_files(spark, tmp_path / "in")
+    with pytest.raises(ProgramError, match=r"'counts' has an operator of Spark that keeps state \(Aggregate\)"):
+        env.from_data_frame(frame.groupBy("k").count(), "counts")
+    cleaned = spark.readStream.schema("k long").option("cleanSource", "DELETE").json(str(tmp_path / "in"))
+    with pytest.raises(ProgramError, match="'cleaned' reads files with cleanSource=DELETE"):
+        env.from_data_frame(cleaned, "cleaned")
+    with pytest.raises(ProgramError, match="'twice' reads the same source object a second time"):
+        env.from_data_frame(frame.union(frame), "twice")

@@ -13,7 +13,6 @@ from holdfast.errors import EpochError
 
 _COMPACT = ".compact"
 _VERSION = b"v1"
-#: Spark's own default. Any number will do: Spark takes the distance from the compact files that it finds.
 _INTERVAL = 10
 
 
@@ -28,9 +27,14 @@ def cut_log(files: Mapping[str, bytes], last: int) -> dict[str, bytes]:
     behind it.
     """
     entries = _entries(files, last)
-    # Spark tells from the number of its compact file which later ones are compact, and expects to find those.
-    compacted = (last + 1) // _INTERVAL * _INTERVAL - 1 if last + 1 >= _INTERVAL else last
-    cut = {f"{compacted}{_COMPACT}": _file([line for n in range(compacted + 1) for line in entries.get(n, ())])}
+    cut: dict[str, bytes] = {}
+    compacted = last
+    if last + 1 >= 2 * _INTERVAL:
+        # Spark takes the distance of the last two compact files as that of all, whatever is configured, and expects
+        # every file to be compact that is due. It reads the last one only.
+        compacted = (last + 1) // _INTERVAL * _INTERVAL - 1
+        cut[f"{compacted - _INTERVAL}{_COMPACT}"] = _file([])
+    cut[f"{compacted}{_COMPACT}"] = _file([line for n in range(compacted + 1) for line in entries.get(n, ())])
     return cut | {str(n): _file(entries.get(n, [])) for n in range(compacted + 1, last + 1)}
 
 
