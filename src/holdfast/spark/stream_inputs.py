@@ -9,7 +9,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from holdfast.errors import ProgramError
+from holdfast.errors import ProgramError, RestoreError
 from holdfast.spark.checkpoints import RestorePoint
 from holdfast.spark.job import DataFrameInput, DataFrameSlice, Job
 from holdfast.spark.stream_driver import StreamDriver
@@ -129,6 +129,16 @@ def restored_positions(
         for each in inputs
         if (handle := handles.get(each.operator_id)) is not None
     }
+
+
+def refuse_position(source: DataFrameInput, record: OperatorRecord, reader: SnapshotReader) -> str | None:
+    """Why a stream cannot go on from what is stored under its id."""
+    try:
+        for position in restored_positions([source], [record], reader).values():
+            check_position(position, sources_of([source.name], [source.data_frame])[0], source.name)
+    except RestoreError as error:
+        return str(error)
+    return None
 
 
 def _trigger(settings: EpochSettings) -> dict[str, Any]:
