@@ -1,7 +1,7 @@
 """Two streams of Spark's, counted together, and handed to a writer of Spark's. Runs as a driver program.
 
-    files, one for each micro-batch  ->  union -> key_by(v % 7) -> count -> sink "out"
-    rate-micro-batch                 ->                                  -> for_each_batch
+files, one for each micro-batch  ->  union -> key_by(v % 7) -> count -> sink "out"
+rate-micro-batch                 ->                                  -> for_each_batch
 """
 
 from __future__ import annotations

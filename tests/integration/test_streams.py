@@ -129,6 +129,16 @@ def test_an_older_checkpoint_and_a_savepoint_rewind_a_stream(spark: Any, tmp_pat
         assert before < 100
 
 
+def test_a_stream_beside_other_sources(spark: Any, tmp_path: Path) -> None:
+    write_files(tmp_path / "in", 0, 2)
+    env = environment(**{"holdfast.stream.available-now": "true"})
+    stream = env.from_data_frame(read_files(spark, tmp_path / "in")).map(lambda row: row.v, Types.LONG())
+    bounded = env.from_data_frame(spark.range(100, 110)).map(lambda row: row.id, Types.LONG())
+    own = env.from_collection([200, 201, 202], Types.LONG())
+    rows = stream.union(bounded, own).execute_and_collect()
+    assert sorted(rows) == [*range(40), *range(100, 110), 200, 201, 202]
+
+
 def test_a_python_source_is_told_of_rows_only_when_a_checkpoint_holds_them(spark: Any, tmp_path: Path) -> None:
     spark.dataSource.register(Ticks)
     frame = spark.readStream.format("ticks").option("commits", str(tmp_path / "commits"))

@@ -105,9 +105,7 @@ def test_rows_need_a_directory_that_is_reached_from_everywhere() -> None:
         sink.bind_checkpoint_directory(None)
 
 
-def test_a_whole_job_hands_over_every_row_once_over_a_failure(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_whole_job_hands_over_every_row_once_over_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     in_process.install(monkeypatch)
     calls: Calls = []
 

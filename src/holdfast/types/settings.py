@@ -135,11 +135,11 @@ class EpochSettings:
     max_rows: int = 500_000
     max_time_ms: int = 2_000
     idle_wait_ms: int = 500
+    envelope_bytes: int = 2 << 20
+    max_row_bytes: int = 64 << 20
     #: Of the query that reads Spark's streams.
     stream_interval_ms: int = 0
     stream_available_now: bool = False
-    envelope_bytes: int = 2 << 20
-    max_row_bytes: int = 64 << 20
 
 
 @dataclass(frozen=True)
