@@ -136,9 +136,7 @@ def test_a_source_that_keeps_everything_goes_on_at_once(source: list[StreamSourc
 
 
 def test_without_checkpoints_a_source_that_may_acknowledge_must_not_be_read_again(source: list[StreamSource]) -> None:
-    with pytest.raises(
-        ProgramError, match=r"'some' of the stream 'a' may delete .* Enable checkpointing"
-    ):
+    with pytest.raises(ProgramError, match=r"'some' of the stream 'a' may delete .* Enable checkpointing"):
         begin(Job(checkpoints=False))
     inputs, query = begin(Job(checkpoints=False, restarts=False))
     read_one(inputs, query, 1)
