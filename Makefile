@@ -36,6 +36,7 @@ bench: $(READY)
 docs: $(READY)
 	mkdir -p docs/reference
 	$(BIN)/python -m holdfast.common.options_reference > docs/reference/configuration.md
+	$(BIN)/python -m holdfast.datastream.coverage_reference > docs/reference/pyflink-coverage.md
 	$(BIN)/python -m holdfast.server.reference > docs/reference/rest.md
 
 clean:

@@ -53,6 +53,10 @@ def test_from_start_to_restart(cli, start, tmp_path, jobs_dir):
     path = taken.lines[2].removeprefix("Savepoint completed. Path: ")
     assert (Path(path) / "_metadata").exists()
     assert taken.lines[3] == "You can resume your program from this savepoint with the run command."
+    # A relative directory is one of here; one that the job was not started with is refused.
+    beside = cli("savepoint", job, "sp/beside").lines[2].removeprefix("Savepoint completed. Path: ")
+    assert Path(beside).parent == tmp_path / "sp" / "beside"
+    assert "holdfast.rest.allowed-directories" in cli("savepoint", job, "elsewhere", code=1).err
     disposed = cli("savepoint", "-d", path)
     assert disposed.lines == [
         f"Disposing savepoint '{path}'.", "Waiting for response...", f"Savepoint '{path}' disposed."

@@ -90,16 +90,15 @@ def test_functions_of_the_wrong_kind(streams: tuple[DataStream, DataStream]) -> 
         with pytest.raises(TypeError, match=r"a stream without keys that .* takes a BroadcastProcessFunction; got"):
             rows.connect(broadcast).process(function)
     for function in (Plain(), Keyed()):
-        with pytest.raises(TypeError, match=r"needs a broadcast stream: put connect\(...\) before process"):
+        with pytest.raises(TypeError, match=r"needs a second stream: put connect\(...\) before process"):
             rows.process(function)
         with pytest.raises(TypeError, match=KeyedProcessFunction.__name__):
             keyed.process(function)
 
 
 def test_what_cannot_be_connected(streams: tuple[DataStream, DataStream]) -> None:
-    rows, rules = streams
-    for other in (rules, rules.broadcast(), None):
-        with pytest.raises(ProgramError, match=r"connect\(\) takes a broadcast stream, stream.broadcast\(descriptor\)"):
-            rows.connect(other)
+    rows = streams[0]
+    with pytest.raises(ProgramError, match=r"or a broadcast stream, stream.broadcast\(descriptor\); got None"):
+        rows.connect(None)
     with pytest.raises(ProgramError, match="Cannot override partitioning"):
         rows.key_by(lambda n: n).broadcast(RULES)

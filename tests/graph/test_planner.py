@@ -9,6 +9,7 @@ import pytest
 from holdfast.graph.job_graph import JobGraph
 from holdfast.graph.planner import PlannedJob, plan_job
 from holdfast.graph.stream_graph import Connection
+from holdfast.runtime.output_tag import OutputTag
 from holdfast.runtime.partitioners import Broadcast, Rebalance
 from holdfast.runtime.plan import ChainSpec, TaskOptions
 from holdfast.state.heap.backend import HeapBackend
@@ -174,3 +175,38 @@ def test_event_time_of_a_stream_is_known_to_its_edges() -> None:
     planned = plan(program.build())
     assert [e.event_time for e in planned.plan.edges] == [True, True]
     assert [o.event_time for o in planned.plan.operators()] == [False, True, True, True]
+
+
+def test_of_two_connected_streams_the_first_is_consumed_first() -> None:
+    program = Program()
+    first, second = program.source("A"), program.source("B")
+    connected = program.map(second, first, name="Connected")
+    connected.inputs[0].input_index = 1
+    connected.inputs.reverse()
+    program.sink(connected)
+    planned = plan(program.build())
+    names = {o.operator_id: o.name for o in planned.plan.operators()}
+    assert [(names[e.source_operator], e.input_index) for e in planned.plan.edges] == [("A", 0), ("B", 1)]
+
+
+def test_side_outputs_are_edges_and_links_with_a_name() -> None:
+    program = Program()
+    mapped = program.map(program.source())
+    chained, apart = program.sink(mapped, "Chained"), program.sink(mapped, "Apart", Rebalance())
+    chained.inputs[0].tag = OutputTag("one", Types.LONG())
+    apart.inputs[0].tag = OutputTag("two", Types.STRING())
+    planned = plan(program.build())
+    chain = chain_of(planned, "Map")
+    ids = {o.name: o.operator_id for o in planned.plan.operators()}
+    assert chain.side_links == {ids["Chained"]: "one"}
+    (edge,) = planned.plan.edges
+    assert (edge.tag_id, edge.type_info, edge.target_operator) == ("two", Types.STRING(), ids["Apart"])
+    assert {o.name: o.side_outputs for o in chain.operators} == {
+        "Source": (),
+        "Map": ("one", "two"),
+        "Chained": (),
+    }
+
+
+def test_chaining_can_be_switched_off() -> None:
+    assert chain_names(plan(straight().build(chaining=False))) == [["Source"], ["Map"], ["Sink"]]

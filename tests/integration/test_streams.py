@@ -11,7 +11,7 @@ import pytest
 import holdfast
 from holdfast.common import Row, Types
 from holdfast.common.job_client import JobClient
-from holdfast.datastream import StreamExecutionEnvironment
+from holdfast.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
 from holdfast.datastream.connectors.file_system import FileSink
 from holdfast.errors import ProgramError
 from holdfast.spark.file_source_log import cut_log
@@ -162,3 +162,7 @@ def test_streams_that_could_not_be_rewound_are_refused(spark: Any, tmp_path: Pat
         env.from_data_frame(cleaned, "cleaned")
     with pytest.raises(ProgramError, match="'twice' reads the same source object a second time"):
         env.from_data_frame(frame.union(frame), "twice")
+    env.from_data_frame(frame, "endless").print()
+    env.set_runtime_mode(RuntimeExecutionMode.BATCH)
+    with pytest.raises(ProgramError, match="in BATCH mode, and the source 'endless' is not bounded"):
+        env.execute()

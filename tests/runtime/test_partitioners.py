@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from holdfast.errors import FunctionError, NullKeyError, StateTypeError
 from holdfast.runtime.batch import Batch
+from holdfast.runtime.custom_partitioner import Custom
 from holdfast.runtime.partitioners import (
     COLUMNS,
     ENCODED,
@@ -24,6 +25,7 @@ from holdfast.runtime.partitioners import (
     KeyGroupHash,
     KeyReader,
     Rebalance,
+    Rescale,
     Route,
 )
 from holdfast.state.keygroups import key_group, subtask_of
@@ -214,3 +216,35 @@ def test_rebalance_goes_on_where_the_batch_before_ended(batches: list[int], para
     assert dealt == [(subtask + i) % parallelism for i in range(sum(batches))]
     counts = np.bincount(dealt, minlength=parallelism) if dealt else np.zeros(parallelism)
     assert counts.max() - counts.min() <= 1
+
+
+@pytest.mark.parametrize(
+    ("senders", "receivers", "expected"),
+    [
+        (2, 4, [{0, 1}, {2, 3}]),
+        (4, 2, [{0}, {0}, {1}, {1}]),
+        (3, 3, [{0}, {1}, {2}]),
+        (2, 5, [{0, 1}, {2, 3, 4}]),
+        (5, 2, [{0}, {0}, {0}, {1}, {1}]),
+        (1, 3, [{0, 1, 2}]),
+    ],
+)
+def test_rescale_sends_each_subtask_rows_of_few(senders: int, receivers: int, expected: list[set[int]]) -> None:
+    batch = Batch(list(range(20)))
+    for sender, targets in enumerate(expected):
+        bound = Rescale(senders).bind(sender, receivers, "here")
+        route = bound.route(batch, None)
+        assert route.targets is not None
+        assert set(route.targets.tolist()) == targets
+
+
+class TestCustom:
+    def test_rows_go_where_the_function_says(self) -> None:
+        bound = Custom(lambda key, n: key % n, lambda row: row + 1).bind(0, 3, "here")
+        assert bound.route(Batch([0, 1, 2]), None).targets.tolist() == [1, 2, 0]
+
+    @pytest.mark.parametrize("answer", [3, -1, None, 1.5, "x"])
+    def test_what_is_no_subtask(self, answer: object) -> None:
+        bound = Custom(lambda key, n: answer, lambda row: row).bind(0, 3, "here")
+        with pytest.raises(FunctionError, match=r"here: the custom partitioner .*row 7"):
+            bound.route(Batch([7]), None)

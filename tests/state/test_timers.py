@@ -253,3 +253,19 @@ def test_a_timer_that_registers_itself_once_more_fires_twice(task: Subtask) -> N
     assert fired == [100, 100]
     task.next_epoch()
     assert list(task.backend.timers("t", EVENT).advance(300)) == []
+
+
+@pytest.mark.parametrize("stored", [False, True])
+def test_a_timer_that_is_registered_and_deleted_is_gone_whether_it_was_stored_or_not(
+    task: Subtask, stored: bool
+) -> None:
+    if stored:
+        task.backend.timers("t", EVENT).register(100, 1)
+    task.next_epoch()
+    timers = task.backend.timers("t", EVENT)
+    timers.register(100, 1)
+    timers.delete(100, 1)
+    assert timers.next_timestamp() is None
+    task.next_epoch()
+    assert list(task.backend.timers("t", EVENT).advance(300)) == []
+    assert entries_in(task) == 0

@@ -15,7 +15,9 @@ from holdfast.checkpoint.completed_store import FileCompletedCheckpointStore
 from holdfast.checkpoint.coordinator import CheckpointCoordinator
 from holdfast.checkpoint.job import JobFacts, JobOperator
 from holdfast.checkpoint.policy import CheckpointPolicy
+from holdfast.checkpoint.services import JobServices
 from holdfast.checkpoint.storage import FileCheckpointStorage
+from holdfast.checkpoint.triggers import SnapshotTrigger
 from holdfast.common import Types
 from holdfast.state.keys import KEY_HASH
 from holdfast.testing import HarnessSnapshot, KeyedOperatorHarness, ManualClock
@@ -55,7 +57,8 @@ class KilledJob:
         self.operator_id = probe.operator_id
         probe.close()
         facts = JobFacts("job", "job", KEY_HASH, (JobOperator(self.operator_id, "Everything", 1, 128),), "rocksdb")
-        self.coordinator = CheckpointCoordinator(policy, facts, self.storage, self.store, self.clock, random.Random(1))
+        services = JobServices.local(self.storage, self.store)
+        self.coordinator = CheckpointCoordinator(policy, facts, self.storage, services, self.clock, random.Random(1))
         chosen = self.coordinator.select_for_restore()
         self.step: int = 0 if chosen is None else chosen.metadata.properties["step"]
         self.attempt = _count(directory / "attempts")
@@ -67,7 +70,7 @@ class KilledJob:
     def run_step(self) -> None:
         self.step += 1
         self.harness.push_all(rows_of(self.step)).take_output()
-        request = self.coordinator.trigger_if_due(self.harness.epoch + 1, self.clock(), force=True)
+        request = self.coordinator.trigger(SnapshotTrigger(), self.harness.epoch + 1, self.clock())
         assert request is not None
         number = request.checkpoint_id
         written = self.harness.checkpoint(request, self.storage.writer(number, self.attempt))

@@ -2,29 +2,67 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+import logging
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Iterable
 
-from holdfast.checkpoint.shared_files import left_by_earlier_attempts
+from holdfast.checkpoint.pending import PendingCheckpoint
+from holdfast.checkpoint.savepoint import SavepointLocation
+from holdfast.checkpoint.shared_files import FileOrigin, left_by_earlier_attempts
 from holdfast.checkpoint.storage import CheckpointStorage
+from holdfast.errors import StorageError
+from holdfast.state.handles import CheckpointRequest
+
+_log = logging.getLogger(__name__)
+_REMEMBERED_SAVEPOINTS = 16
 
 
 class SnapshotFileCleaner:
-    """Takes files that were let go of and deletes each once nothing needs it; what fails is tried again."""
+    """Takes files that were let go of and deletes each once nothing needs it; what fails is tried again.
 
-    def __init__(self, storage: CheckpointStorage) -> None:
+    ``needed`` gives the files of all checkpoints that stay or may still complete.
+    """
+
+    def __init__(self, storage: CheckpointStorage, needed: Callable[[], Collection[str]]) -> None:
         self._storage = storage
+        self._needed = needed
         self._released: set[str] = set()
+        self._given_up: OrderedDict[int, SavepointLocation] = OrderedDict()
 
-    def release(self, paths: Iterable[str]) -> None:
-        self._released.update(paths)
-
-    def clean(self, needed: Collection[str]) -> None:
-        """Delete what was released and is not in ``needed``. Call it only after the change of the store is durable."""
-        deletable = self._released.difference(needed)
+    def release(self, *files: Iterable[str]) -> None:
+        """Let go of files, and delete those that nothing needs. Call it only after the change of the store is
+        durable.
+        """
+        self._released.update(*files)
+        deletable = self._released.difference(self._needed())
         self._released -= deletable
         self._released |= self._storage.delete_paths(sorted(deletable))
 
-    def sweep(self, needed: Collection[str], running_attempt: int) -> None:
+    def give_up(self, pending: PendingCheckpoint) -> None:
+        """A snapshot was aborted: what was acknowledged of it, and what was written and not yet acknowledged."""
+        if pending.savepoint is None:
+            self._released.update(pending.written_files())
+        else:
+            self._given_up[pending.checkpoint_id] = pending.savepoint
+            while len(self._given_up) > _REMEMBERED_SAVEPOINTS:
+                self._given_up.popitem(last=False)
+        self.delete_files_of(pending.request)
+
+    def delete_files_of(self, request: CheckpointRequest) -> None:
+        """What was written for an aborted snapshot, up to now."""
+        savepoint = self._given_up.get(request.checkpoint_id)
+        try:
+            if savepoint is not None:
+                savepoint.discard()
+            else:
+                self.release(self._storage.paths_of(FileOrigin(request.attempt, request.checkpoint_id)))
+        except StorageError as error:
+            _log.warning("Files of the aborted snapshot %d could not be deleted: %s", request.checkpoint_id, error)
+
+    def sweep(self, running_attempt: int) -> None:
         """Delete what attempts before the running one left behind."""
-        paths = self._storage.snapshot_paths()
-        self._storage.delete_paths(sorted(left_by_earlier_attempts(paths, needed, running_attempt)))
+        try:
+            paths = self._storage.snapshot_paths()
+            self._storage.delete_paths(sorted(left_by_earlier_attempts(paths, self._needed(), running_attempt)))
+        except StorageError as error:
+            _log.warning("Files of earlier attempts could not be deleted: %s", error)

@@ -22,7 +22,7 @@ from holdfast.checkpoint.rebase import full_images_due
 from holdfast.checkpoint.savepoint import SavepointLocation
 from holdfast.checkpoint.schedule import CheckpointSchedule
 from holdfast.checkpoint.services import JobServices
-from holdfast.checkpoint.shared_files import FileOrigin, snapshot_files
+from holdfast.checkpoint.shared_files import snapshot_files
 from holdfast.checkpoint.statistics import CheckpointStatisticsTracker
 from holdfast.checkpoint.storage import CheckpointStorage
 from holdfast.checkpoint.triggers import CheckpointKind, SnapshotTrigger, TriggerQueue
@@ -68,10 +68,9 @@ class CheckpointCoordinator:
         self._random = random or Random()
         self._schedule = CheckpointSchedule(policy.interval_ms, policy.min_pause_ms, policy.max_concurrent)
         self._failures = CheckpointFailureManager(policy.tolerable_failures)
-        self._cleaner = SnapshotFileCleaner(storage)
+        self._cleaner = SnapshotFileCleaner(storage, self._needed)
         self.triggers = TriggerQueue()
         self._pending: dict[int, PendingCheckpoint] = {}
-        self._given_up_savepoints: dict[int, SavepointLocation] = {}
         self._ended: deque[int] = deque(maxlen=_REMEMBERED_IDS)
         self._notifications: list[Notification] = []
         self._attempt: int | None = None
@@ -112,7 +111,7 @@ class CheckpointCoordinator:
                 self._commits_begun_through = max(self._commits_begun_through, recovery.commits_begun_through(restored))
         self._commits_begun_through = max(self._commits_begun_through, *self._store.commits_begun(), 0)
         self._schedule.start(now, self._policy.first_delay(self._random) if first else self._policy.min_pause_ms)
-        self._sweep()
+        self._cleaner.sweep(attempt)
         self.triggers.open()
 
     def force_full_next(self) -> None:
@@ -203,7 +202,6 @@ class CheckpointCoordinator:
             self.statistics.acknowledged(checkpoint_id, snapshot, self._clock())
         elif pending is None or pending.savepoint is None:
             self._cleaner.release(snapshot_files(snapshot))
-            self._clean()
         return result
 
     def pending_ids(self) -> frozenset[int]:
@@ -236,9 +234,7 @@ class CheckpointCoordinator:
             return None
         failpoint("checkpoint.after-metadata", checkpoint=checkpoint_id, epoch=pending.request.epoch)
         self._settle(completed, pending.trigger)
-        for replaced in subsumed:
-            self._cleaner.release(replaced.files())
-        self._clean()
+        self._cleaner.release(*(replaced.files() for replaced in subsumed))
         return completed
 
     def abort(self, checkpoint_id: int, reason: CheckpointFailureReason, message: str = "") -> None:
@@ -255,21 +251,12 @@ class CheckpointCoordinator:
             self._notifications.append(Notification(NotificationKind.ABORTED, checkpoint_id))
         if pending.savepoint is None and self._failures.failed(checkpoint_id, reason):
             self.job_failure = CheckpointError(f"{THRESHOLD_MESSAGE} Checkpoint {checkpoint_id}: {text}", reason)
-        self._release_files_of(pending)
+        self._cleaner.give_up(pending)
         pending.trigger.fail(reason, message)
 
     def delete_files_of(self, request: CheckpointRequest) -> None:
         """What was written for an aborted snapshot, up to now."""
-        savepoint = self._given_up_savepoints.get(request.checkpoint_id)
-        try:
-            if savepoint is not None:
-                savepoint.discard()
-                return
-            origin = FileOrigin(request.attempt, request.checkpoint_id)
-            self._cleaner.release(self._storage.paths_of(origin))
-        except StorageError as error:
-            _log.warning("Files of the aborted snapshot %d could not be deleted: %s", request.checkpoint_id, error)
-        self._clean()
+        self._cleaner.delete_files_of(request)
 
     def expire(self, now: int) -> list[int]:
         """Abort what has been pending for longer than the timeout."""
@@ -339,7 +326,7 @@ class CheckpointCoordinator:
             for kept in self._store.all():
                 self._store.remove(kept.checkpoint_id)
             self._leadership.check()
-            self._cleaner.sweep(needed=(), running_attempt=self._running_attempt() + 1)
+            self._cleaner.sweep(self._running_attempt() + 1)
         except StorageError as error:
             _log.warning("Checkpoints of the ended job could not be deleted: %s", error)
 
@@ -398,13 +385,6 @@ class CheckpointCoordinator:
         """Without savepoints, which nothing replaces."""
         return sorted(number for number, pending in self._pending.items() if pending.savepoint is None)
 
-    def _release_files_of(self, pending: PendingCheckpoint) -> None:
-        if pending.savepoint is None:
-            self._cleaner.release(pending.written_files())
-        else:
-            self._given_up_savepoints[pending.checkpoint_id] = pending.savepoint
-        self.delete_files_of(pending.request)
-
     def _needed(self) -> set[str]:
         files: set[str] = set()
         for kept in self._store.all():
@@ -412,15 +392,6 @@ class CheckpointCoordinator:
         for pending in self._pending.values():
             files |= pending.needed_files()
         return files
-
-    def _clean(self) -> None:
-        self._cleaner.clean(self._needed())
-
-    def _sweep(self) -> None:
-        try:
-            self._cleaner.sweep(self._needed(), self._running_attempt())
-        except StorageError as error:
-            _log.warning("Files of earlier attempts could not be deleted: %s", error)
 
     def _running_attempt(self) -> int:
         if self._attempt is None:

@@ -61,7 +61,8 @@ class CheckpointStatistics:
 
     @property
     def latest_acknowledgement(self) -> int | None:
-        return max((entry.acknowledged_at for entry in self.subtasks.values()), default=None)
+        # From a copy: the job goes on acknowledging while others look.
+        return max((entry.acknowledged_at for entry in dict(self.subtasks).values()), default=None)
 
 
 @dataclass(frozen=True)

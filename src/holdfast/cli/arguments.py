@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -36,3 +37,8 @@ Format = Annotated[
     FormatType, typer.Option("-type", "--type", case_sensitive=False, help="What the savepoint is written in.")
 ]
 Detached = Annotated[bool, typer.Option("-detached", "--detached", help="Do not wait for the savepoint.")]
+
+
+def absolute_path(path: str) -> str:
+    """A relative path is one of here, wherever the program or the server is. URIs stay as they are."""
+    return path if ":" in path.partition("/")[0] else str(Path(path).absolute())

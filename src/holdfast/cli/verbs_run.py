@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from holdfast.cli.arguments import AsJson, JobsDir
+from holdfast.cli.arguments import AsJson, JobsDir, absolute_path
 from holdfast.cli.drivers import Place
 from holdfast.cli.errors import CommandError, UsageError
 from holdfast.cli.output import Output
@@ -70,7 +70,7 @@ def run(
     program, rest = _program(python, arguments or [])
     told = _told(settings or [], parallelism)
     if from_savepoint is not None:
-        told.set_string(options.RECOVERY_PATH.key, _absolute(from_savepoint))
+        told.set_string(options.RECOVERY_PATH.key, absolute_path(from_savepoint))
     if allow_non_restored:
         told.set_string(options.RECOVERY_IGNORE_UNCLAIMED.key, "true")
     if claim is not None:
@@ -117,11 +117,6 @@ def _told(settings: list[str], parallelism: int | None) -> Configuration:
     if parallelism is not None:
         told.set_string(options.PARALLELISM.key, str(parallelism))
     return told
-
-
-def _absolute(path: str) -> str:
-    """A relative path is one of here, wherever the program goes."""
-    return path if ":" in path.partition("/")[0] else str(Path(path).absolute())
 
 
 def _run_detached(program: str, rest: list[str], variables: dict[str, str], place: Place, output: Output) -> None:

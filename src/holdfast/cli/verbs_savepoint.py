@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from holdfast.checkpoint.savepoint import dispose_savepoint
-from holdfast.cli.arguments import Address, AsJson, Detached, Format, FormatType, JobId, JobsDir
+from holdfast.cli.arguments import Address, AsJson, Detached, Format, FormatType, JobId, JobsDir, absolute_path
 from holdfast.cli.drivers import Place
 from holdfast.cli.errors import UsageError
 from holdfast.cli.output import WAITING, Output
@@ -36,7 +36,7 @@ def savepoint(
     client = Place.named(jobs_dir, address).client_for(job_id)
     output.line(f"Triggering savepoint for job {job_id}.")
     output.line(WAITING)
-    body = _without_none({"target-directory": directory, "cancel-job": False, "formatType": format_type.name})
+    body = _body("target-directory", directory, {"cancel-job": False, "formatType": format_type.name})
     _follow_savepoint(client, job_id, "savepoints", body, detached, output)
 
 
@@ -62,7 +62,7 @@ def stop(
     output.line(f'{doing} job "{job_id}" with a {format_type.name} savepoint.')
     output.line(f"Triggering stop-with-savepoint for job {job_id}.")
     output.line(WAITING)
-    body = _without_none({"targetDirectory": directory, "drain": drain, "formatType": format_type.name})
+    body = _body("targetDirectory", directory, {"drain": drain, "formatType": format_type.name})
     _follow_savepoint(client, job_id, "stop", body, detached, output)
 
 
@@ -91,7 +91,7 @@ def cancel(
     )
     target = directory or "default savepoint directory"
     output.line(f"Cancelling job {job_id} with {FormatType.CANONICAL.name} savepoint to {target}.")
-    body = _without_none({"target-directory": directory, "cancel-job": True, "formatType": FormatType.CANONICAL.name})
+    body = _body("target-directory", directory, {"cancel-job": True, "formatType": FormatType.CANONICAL.name})
     trigger = client.post(job_path(job_id, "/savepoints"), body)["request-id"]
     with output.progress(WAITING):
         done = await_operation(client, job_path(job_id, f"/savepoints/{trigger}"), f"The savepoint of job {job_id}")
@@ -168,5 +168,6 @@ def _needed(job: str | None, message: str) -> str:
     return job
 
 
-def _without_none(body: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in body.items() if value is not None}
+def _body(field: str, directory: str | None, others: dict[str, Any]) -> dict[str, Any]:
+    """Without a directory the job's own setting holds."""
+    return others if directory is None else {field: absolute_path(directory), **others}

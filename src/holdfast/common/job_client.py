@@ -86,6 +86,10 @@ class JobClient:
         self._job.on_end(settle)
         return ended
 
+    def get_accumulators(self) -> CompletableFuture[dict[str, object]]:
+        """Empty: functions in Python have none, as in PyFlink. Rows in and out are in ``get_execution_graph``."""
+        return CompletableFuture.completed({})
+
     def get_history(self) -> JobHistory:
         """Epochs, failures and warnings so far."""
         return self._job.master.history

@@ -6,7 +6,7 @@ from holdfast.common.backend_options import ROCKSDB, ROCKSDB_WITHOUT_EFFECT
 from holdfast.common.high_availability_options import HIGH_AVAILABILITY, HIGH_AVAILABILITY_WITHOUT_EFFECT
 from holdfast.common.option_types import BOOLEAN, DURATION, FLOAT, INTEGER, MEMORY, TEXT, Option, choice
 from holdfast.common.rest_options import REST
-from holdfast.types.settings import CheckpointMode, ClaimMode, RestartKind, Retention, StorageKind
+from holdfast.types.settings import CheckpointMode, ClaimMode, ExecutionMode, RestartKind, Retention, StorageKind
 
 _CHECKPOINTING = "execution.checkpointing."
 _RESTART = "restart-strategy."
@@ -284,6 +284,21 @@ MAX_PARALLELISM: Option[int] = Option(
     "`holdfast.recovery.change-max-parallelism`.",
     least=-1,
     most=32_768,
+)
+
+EXECUTION_MODE: Option[ExecutionMode] = Option(
+    "execution.runtime-mode",
+    choice({mode.value: mode for mode in ExecutionMode}),
+    ExecutionMode.STREAMING,
+    "`BATCH` gives final results only, needs bounded sources and takes no checkpoints. `AUTOMATIC` is `BATCH` where "
+    "all sources are bounded, else `STREAMING`.",
+)
+OPERATOR_CHAINING: Option[bool] = Option(
+    "pipeline.operator-chaining.enabled",
+    BOOLEAN,
+    True,
+    "Run neighbours with one row path between them in one task.",
+    older=("pipeline.operator-chaining",),
 )
 
 EPOCH_MAX_ROWS: Option[int] = Option(

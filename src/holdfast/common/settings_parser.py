@@ -14,6 +14,7 @@ from holdfast.types.settings import (
     BackendSettings,
     CheckpointSettings,
     EpochSettings,
+    ExecutionMode,
     ExponentialDelaySettings,
     FailureRateSettings,
     FixedDelaySettings,
@@ -46,6 +47,8 @@ class ParsedSettings:
     parallelism: int | None
     max_parallelism: int | None
     job_id: str | None
+    mode: ExecutionMode
+    chaining: bool
     zookeeper: ZooKeeperSettings | None
 
 
@@ -68,6 +71,8 @@ def parse_settings(configuration: Configuration) -> ParsedSettings:
         parallelism=configuration.get(options.PARALLELISM),
         max_parallelism=None if max_parallelism == -1 else max_parallelism,
         job_id=configuration.get(options.JOB_ID),
+        mode=configuration.get(options.EXECUTION_MODE),
+        chaining=configuration.get(options.OPERATOR_CHAINING),
         zookeeper=zookeeper_settings(configuration),
     )
 

@@ -3,22 +3,31 @@
 from holdfast.datastream.broadcast_stream import BroadcastConnectedStream, BroadcastStream
 from holdfast.datastream.checkpoint_config import CheckpointConfig
 from holdfast.datastream.checkpointing_mode import CheckpointingMode
+from holdfast.datastream.connected_streams import ConnectedStreams
 from holdfast.datastream.data_stream import CloseableIterator, DataStream, DataStreamSink, KeyedStream
 from holdfast.datastream.execution_mode import RuntimeExecutionMode
 from holdfast.datastream.externalized_checkpoint_retention import ExternalizedCheckpointRetention
 from holdfast.datastream.functions import (
     AggregateFunction,
+    AllWindowFunction,
     BaseBroadcastProcessFunction,
     BroadcastProcessFunction,
     Checkpointed,
     CheckpointedFunction,
     CheckpointListener,
+    CoFlatMapFunction,
+    CoGroupFunction,
+    CoMapFunction,
+    CoProcessFunction,
     FilterFunction,
+    FlatJoinFunction,
     FlatMapFunction,
     Function,
     FunctionInitializationContext,
     FunctionSnapshotContext,
+    JoinFunction,
     KeyedBroadcastProcessFunction,
+    KeyedCoProcessFunction,
     KeyedProcessFunction,
     KeyedStateStore,
     KeySelector,
@@ -26,7 +35,11 @@ from holdfast.datastream.functions import (
     MapFunction,
     OperatorStateStore,
     ParallelSourceFunction,
+    Partitioner,
+    ProcessAllWindowFunction,
     ProcessFunction,
+    ProcessJoinFunction,
+    ProcessWindowFunction,
     ReduceFunction,
     RichAggregateFunction,
     RichFilterFunction,
@@ -43,16 +56,22 @@ from holdfast.datastream.functions import (
     StateInitializationContext,
     StateSnapshotContext,
     StreamOperator,
+    WindowFunction,
     WrappingFunction,
 )
+from holdfast.datastream.joined_streams import CoGroupedStreams, JoinedStreams
+from holdfast.datastream.output_tag import OutputTag
 from holdfast.datastream.stream_execution_environment import StreamExecutionEnvironment
 from holdfast.datastream.time_domain import TimeDomain
 from holdfast.datastream.timerservice import TimerService
+from holdfast.datastream.windowed_stream import AllWindowedStream, WindowedStream
 from holdfast.runtime.sink import TwoPhaseCommitSink, WrappingSink
 from holdfast.runtime.source import ReadLimit, Source, SourceReader, WrappingReader
 
 __all__ = [
     "AggregateFunction",
+    "AllWindowFunction",
+    "AllWindowedStream",
     "BaseBroadcastProcessFunction",
     "BroadcastConnectedStream",
     "BroadcastProcessFunction",
@@ -63,24 +82,39 @@ __all__ = [
     "CheckpointedFunction",
     "CheckpointingMode",
     "CloseableIterator",
+    "CoFlatMapFunction",
+    "CoGroupFunction",
+    "CoGroupedStreams",
+    "CoMapFunction",
+    "CoProcessFunction",
+    "ConnectedStreams",
     "DataStream",
     "DataStreamSink",
     "ExternalizedCheckpointRetention",
     "FilterFunction",
+    "FlatJoinFunction",
     "FlatMapFunction",
     "Function",
     "FunctionInitializationContext",
     "FunctionSnapshotContext",
+    "JoinFunction",
+    "JoinedStreams",
     "KeySelector",
     "KeyedBroadcastProcessFunction",
+    "KeyedCoProcessFunction",
     "KeyedProcessFunction",
     "KeyedStateStore",
     "KeyedStream",
     "ListCheckpointed",
     "MapFunction",
     "OperatorStateStore",
+    "OutputTag",
     "ParallelSourceFunction",
+    "Partitioner",
+    "ProcessAllWindowFunction",
     "ProcessFunction",
+    "ProcessJoinFunction",
+    "ProcessWindowFunction",
     "ReadLimit",
     "ReduceFunction",
     "RichAggregateFunction",
@@ -105,6 +139,8 @@ __all__ = [
     "TimeDomain",
     "TimerService",
     "TwoPhaseCommitSink",
+    "WindowFunction",
+    "WindowedStream",
     "WrappingFunction",
     "WrappingReader",
     "WrappingSink",

@@ -10,7 +10,7 @@ from holdfast.datastream.functions import (
     KeyedBroadcastProcessFunction,
 )
 from holdfast.errors import ProgramError, StateDescriptorError
-from holdfast.graph.stream_graph import Connection, Node
+from holdfast.graph.stream_graph import Connection
 from holdfast.runtime.broadcast import BROADCAST_INPUT, BroadcastProcessOperator, KeyedBroadcastProcessOperator
 from holdfast.runtime.operator import Operator
 from holdfast.runtime.partitioners import Broadcast
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 class BroadcastStream:
     """What ``broadcast(descriptor, ...)`` gives: a stream to connect others with, by ``connect``."""
 
-    def __init__(self, source: Node, descriptors: tuple[MapStateDescriptor, ...]) -> None:
-        self.source = source
-        self.descriptors = _checked(source.name, descriptors)
+    def __init__(self, origin: Connection, descriptors: tuple[MapStateDescriptor, ...]) -> None:
+        self.connection = Connection(origin.source, Broadcast(), input_index=BROADCAST_INPUT, tag=origin.tag)
+        self.descriptors = _checked(origin.source.name, descriptors)
 
 
 class BroadcastConnectedStream:
@@ -47,8 +47,7 @@ class BroadcastConnectedStream:
             )
         name = "Keyed Broadcast Process" if keyed else "Broadcast Process"
         factory: type[Operator] = KeyedBroadcastProcessOperator if keyed else BroadcastProcessOperator
-        beside = Connection(self._broadcast.source, Broadcast(), input_index=BROADCAST_INPUT)
-        result = self._stream._add(name, factory, func, output_type, beside)
+        result = self._stream._add(name, factory, func, output_type, self._broadcast.connection)
         result._node.broadcast_states = self._broadcast.descriptors
         return result
 

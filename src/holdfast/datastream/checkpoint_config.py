@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from holdfast.common.configuration import Configuration
+from holdfast.common.option_types import parse_duration
 from holdfast.common.settings_parser import checkpoint_settings
 from holdfast.common.time import Duration
 from holdfast.datastream.checkpointing_mode import CheckpointingMode
+from holdfast.datastream.coverage import note_accepted
 from holdfast.datastream.externalized_checkpoint_retention import ExternalizedCheckpointRetention
 from holdfast.types.settings import CheckpointSettings
 
@@ -84,6 +86,41 @@ class CheckpointConfig:
     def set_checkpoint_storage_dir(self, checkpoint_path: str) -> CheckpointConfig:
         """The directory under which each job has a folder of its own; any URI that ``pyarrow.fs`` knows."""
         return self._set("dir", checkpoint_path)
+
+    # -- unaligned checkpoints, which are the same as aligned ones here
+
+    def enable_unaligned_checkpoints(self, enabled: bool = True) -> CheckpointConfig:
+        note_accepted("CheckpointConfig.enable_unaligned_checkpoints")
+        return self._set("unaligned.enabled", str(enabled).lower())
+
+    def disable_unaligned_checkpoints(self) -> CheckpointConfig:
+        return self.enable_unaligned_checkpoints(False)
+
+    def is_unaligned_checkpoints_enabled(self) -> bool:
+        return self._kept("unaligned.enabled", "false") == "true"
+
+    def set_force_unaligned_checkpoints(self, force_unaligned_checkpoints: bool = True) -> CheckpointConfig:
+        note_accepted("CheckpointConfig.set_force_unaligned_checkpoints")
+        return self._set("unaligned.forced", str(force_unaligned_checkpoints).lower())
+
+    def is_force_unaligned_checkpoints(self) -> bool:
+        return self._kept("unaligned.forced", "false") == "true"
+
+    def set_aligned_checkpoint_timeout(self, aligned_checkpoint_timeout: Duration) -> CheckpointConfig:
+        note_accepted("CheckpointConfig.set_aligned_checkpoint_timeout")
+        return self._set("aligned-checkpoint-timeout", _millis(aligned_checkpoint_timeout))
+
+    def get_aligned_checkpoint_timeout(self) -> Duration:
+        return Duration.of_millis(parse_duration(self._kept("aligned-checkpoint-timeout", "0 ms")))
+
+    def set_alignment_timeout(self, alignment_timeout: Duration) -> CheckpointConfig:
+        return self.set_aligned_checkpoint_timeout(alignment_timeout)
+
+    def get_alignment_timeout(self) -> Duration:
+        return self.get_aligned_checkpoint_timeout()
+
+    def _kept(self, key: str, default: str) -> str:
+        return self._configuration.get_string(_PREFIX + key, default)
 
     def _set(self, key: str, value: str) -> CheckpointConfig:
         self._configuration.set_string(_PREFIX + key, value)

@@ -2,26 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, overload
 
 from holdfast.common.watermark_strategy import WatermarkStrategy
 from holdfast.connectors.collect import Collection
 from holdfast.connectors.print import PrintSink
 from holdfast.datastream.broadcast_stream import BroadcastConnectedStream, BroadcastStream
-from holdfast.datastream.functions import BaseBroadcastProcessFunction, KeyedProcessFunction
-from holdfast.datastream.key_selection import key_by_of
-from holdfast.datastream.keyed_aggregations import field_reducer, state_mapper
+from holdfast.datastream.closeable_iterator import CloseableIterator
+from holdfast.datastream.connected_streams import ConnectedStreams
+from holdfast.datastream.coverage import refusal
+from holdfast.datastream.functions import (
+    BaseBroadcastProcessFunction,
+    CoProcessFunction,
+    KeyedCoProcessFunction,
+    KeyedProcessFunction,
+)
+from holdfast.datastream.joined_streams import CoGroupedStreams, IntervalJoin, JoinedStreams
+from holdfast.datastream.key_selection import custom_partitioner, key_by_of
+from holdfast.datastream.keyed_aggregations import ShortForms
+from holdfast.datastream.operator_settings import OperatorSettings, StreamSettings
+from holdfast.datastream.windowed_stream import AllWindowedStream, WindowedStream, count_windows
 from holdfast.errors import ProgramError
-from holdfast.graph.job_graph import stored_operator_id
 from holdfast.graph.stream_graph import Connection, KeyBy, Node
 from holdfast.runtime import keyed, stateless
 from holdfast.runtime.endpoints import SinkFunctionOperator, SinkOperator
 from holdfast.runtime.operator import Operator
-from holdfast.runtime.partitioners import Broadcast, Forward, Global, Partitioner, Rebalance
+from holdfast.runtime.output_tag import OutputTag
+from holdfast.runtime.partitioners import Broadcast, Forward, Global, Partitioner, Rebalance, Rescale
 from holdfast.runtime.sink import SinkFunction, TwoPhaseCommitSink
 from holdfast.runtime.stream_operator import KeyedStreamOperatorHost, StreamOperator, StreamOperatorHost
 from holdfast.runtime.watermarks import TimestampsAndWatermarksOperator
+from holdfast.runtime.windowing.assigners import WindowAssigner
 from holdfast.spark.for_each_batch import BatchFunction, ForEachBatchSink
 from holdfast.state.descriptors import MapStateDescriptor
 from holdfast.types.resolve import resolve
@@ -30,93 +41,49 @@ from holdfast.types.typeinfo import FieldsTypeInfo, TypeInformation, Types
 if TYPE_CHECKING:
     from holdfast.datastream.stream_execution_environment import StreamExecutionEnvironment
 
+__all__ = [
+    "AllWindowedStream",
+    "BroadcastConnectedStream",
+    "BroadcastStream",
+    "CloseableIterator",
+    "ConnectedStreams",
+    "DataStream",
+    "DataStreamSink",
+    "KeyedStream",
+    "WindowedStream",
+]
 
-class DataStreamSink:
+
+class DataStreamSink(OperatorSettings):
     """The end of a stream; its settings can still be set."""
 
     def __init__(self, node: Node) -> None:
         self._node = node
 
-    def name(self, name: str) -> DataStreamSink:
-        self._node.name = name
-        return self
-
-    def uid(self, uid: str) -> DataStreamSink:
-        self._node.uid = uid
-        return self
-
-    def set_uid_hash(self, uid_hash: str) -> DataStreamSink:
-        self._node.uid_hash = stored_operator_id(uid_hash)
-        return self
-
-    def set_parallelism(self, parallelism: int) -> DataStreamSink:
-        self._node.parallelism = _positive(parallelism, "parallelism")
-        return self
-
-    def set_description(self, description: str) -> DataStreamSink:
-        return self
-
-    def disable_chaining(self) -> DataStreamSink:
-        self._node.chainable = False
-        return self
+    def _operator(self) -> Node:
+        return self._node
 
 
-class DataStream:
+class DataStream(StreamSettings):
     """A stream of rows."""
 
     def __init__(
-        self, environment: StreamExecutionEnvironment, node: Node, partitioner: Partitioner | None = None
+        self,
+        environment: StreamExecutionEnvironment,
+        node: Node,
+        partitioner: Partitioner | None = None,
+        tag: OutputTag | None = None,
     ) -> None:
         self._environment = environment
         self._node = node
         self._partitioner = partitioner
-
-    # -- settings of the operator that makes this stream
+        self._tag = tag
 
     def get_name(self) -> str:
         return self._node.name
 
-    def name(self, name: str) -> DataStream:
-        self._node.name = name
-        return self
-
-    def uid(self, uid: str) -> DataStream:
-        """The name under which this operator's state is found again when the program has changed."""
-        self._node.uid = uid
-        return self
-
-    def set_uid_hash(self, uid_hash: str) -> DataStream:
-        """The id of the stored operator whose state this one takes over, if the snapshot has it: of one that had no
-        uid, as messages and rehearsals name it. New checkpoints are written under the uid.
-        """
-        self._node.uid_hash = stored_operator_id(uid_hash)
-        return self
-
-    def set_parallelism(self, parallelism: int) -> DataStream:
-        self._node.parallelism = _positive(parallelism, "parallelism")
-        return self
-
-    def set_max_parallelism(self, max_parallelism: int) -> DataStream:
-        self._node.max_parallelism = _positive(max_parallelism, "maximum parallelism")
-        return self
-
-    def force_non_parallel(self) -> DataStream:
-        self._node.parallelism = self._node.parallelism_limit = 1
-        return self
-
-    def start_new_chain(self) -> DataStream:
-        self._node.chain_head = True
-        return self
-
-    def disable_chaining(self) -> DataStream:
-        self._node.chainable = False
-        return self
-
-    def set_description(self, description: str) -> DataStream:
-        return self
-
     def get_type(self) -> TypeInformation:
-        return self._node.output_type
+        return self._connection().type_info
 
     def get_execution_environment(self) -> StreamExecutionEnvironment:
         return self._environment
@@ -130,13 +97,13 @@ class DataStream:
         return self._add("Flat Map", stateless.FlatMapOperator, func, output_type)
 
     def filter(self, func: Any) -> DataStream:
-        return self._add("Filter", stateless.FilterOperator, func, self._node.output_type)
+        return self._add("Filter", stateless.FilterOperator, func, self.get_type())
 
     def process(self, func: Any, output_type: Any = None) -> DataStream:
         if isinstance(func, KeyedProcessFunction):
             raise TypeError("A KeyedProcessFunction needs a keyed stream: put key_by(...) before process(...).")
-        if isinstance(func, BaseBroadcastProcessFunction):
-            raise TypeError(f"A {type(func).__name__} needs a broadcast stream: put connect(...) before process(...).")
+        if isinstance(func, (BaseBroadcastProcessFunction, CoProcessFunction, KeyedCoProcessFunction)):
+            raise TypeError(f"A {type(func).__name__} needs a second stream: put connect(...) before process(...).")
         return self._add("Process", stateless.ProcessOperator, func, output_type)
 
     def transform(self, operator_name: str, output_type: Any, operator: StreamOperator) -> DataStream:
@@ -146,18 +113,20 @@ class DataStream:
 
     def key_by(self, key_selector: Any, key_type: Any = None) -> KeyedStream:
         """Partition by key: a function of the row, a ``KeySelector``, or the name(s) of its column(s)."""
-        return KeyedStream(self, key_by_of(self._node.output_type, key_selector, key_type))
+        return KeyedStream(self, key_by_of(self.get_type(), key_selector, key_type))
 
     def union(self, *streams: DataStream) -> DataStream:
         """All rows of several streams of one type."""
         for stream in streams:
+            if not isinstance(stream, DataStream):
+                raise ProgramError(f"union() takes streams; got {stream!r}.")
             if stream.get_type() != self.get_type():
                 raise ProgramError(
                     f"union() of '{self.get_name()}' ({self.get_type().describe()}) with '{stream.get_name()}' "
                     f"({stream.get_type().describe()}): the types differ. Declare the same type_info or output_type on "
                     "both."
                 )
-        inputs = [stream._connection() for stream in (self, *streams)]
+        inputs = [stream._unkeyed()._connection() for stream in (self, *streams)]
         node = self._environment.add_node("Union", stateless.MapOperator, _identity, self.get_type(), inputs)
         return DataStream(self._environment, node)
 
@@ -166,7 +135,7 @@ class DataStream:
             "Timestamps/Watermarks",
             TimestampsAndWatermarksOperator,
             watermark_strategy,
-            self._node.output_type,
+            self.get_type(),
             [self._connection()],
             event_time=True,
         )
@@ -175,33 +144,79 @@ class DataStream:
     def project(self, *field_indexes: int) -> DataStream:
         """Only the given fields of tuples."""
         indexes = tuple(field_indexes)
-        types = _field_types(self._node.output_type, "project()")
+        types = _field_types(self.get_type(), "project()")
+        wrong = [i for i in indexes if not isinstance(i, int) or not 0 <= i < len(types)]
+        if wrong or not indexes:
+            raise ProgramError(
+                f"project() takes positions of fields, from 0 to {len(types) - 1}; got {list(field_indexes)!r}."
+            )
         return self.map(lambda row: tuple(row[i] for i in indexes), Types.TUPLE([types[i] for i in indexes])).name(
             "Projection"
         )
 
-    def connect(self, ds: BroadcastStream) -> BroadcastConnectedStream:
-        """This stream with a broadcast one beside it, for a function that sees both."""
-        if not isinstance(ds, BroadcastStream):
+    @overload
+    def connect(self, ds: DataStream) -> ConnectedStreams: ...
+
+    @overload
+    def connect(self, ds: BroadcastStream) -> BroadcastConnectedStream: ...
+
+    def connect(self, ds: DataStream | BroadcastStream) -> ConnectedStreams | BroadcastConnectedStream:
+        """This stream and another one, or a broadcast one, for a function that sees both."""
+        if isinstance(ds, BroadcastStream):
+            return BroadcastConnectedStream(self, ds)
+        if not isinstance(ds, DataStream):
             raise ProgramError(
-                f"connect() takes a broadcast stream, stream.broadcast(descriptor); got {type(ds).__name__}. "
-                "Connecting two other streams is not available yet."
+                f"connect() takes a stream, or a broadcast stream, stream.broadcast(descriptor); got {ds!r}."
             )
-        return BroadcastConnectedStream(self, ds)
+        return ConnectedStreams(self, ds)
+
+    def get_side_output(self, output_tag: OutputTag) -> DataStream:
+        """The rows that the function before this gives to ``output_tag``, by ``yield output_tag, row``."""
+        if not isinstance(output_tag, OutputTag):
+            raise ProgramError(f"get_side_output() takes an OutputTag; got {output_tag!r}.")
+        if not self._operator().inputs:
+            raise ProgramError(
+                f"The source '{self._node.name}' has no side outputs: put a process() behind it, whose function yields "
+                "(tag, row)."
+            )
+        self._node.request_side_output(output_tag)
+        return DataStream(self._environment, self._node, tag=output_tag)
+
+    def window_all(self, window_assigner: WindowAssigner[Any, Any]) -> AllWindowedStream:
+        """Windows of all rows together: one subtask has them all."""
+        return AllWindowedStream(self.key_by(_one_key, Types.BYTE()), window_assigner)
+
+    def count_window_all(self, size: int, slide: int = 0) -> AllWindowedStream:
+        """Windows of ``size`` rows, one after the other, or one for every ``slide`` rows."""
+        return self.window_all(count_windows(size, slide))
+
+    def join(self, other_stream: DataStream) -> JoinedStreams:
+        """Pairs of rows with one key in one window: ``a.join(b).where(key).equal_to(key).window(w).apply(f)``."""
+        return JoinedStreams(self, other_stream)
+
+    def co_group(self, other_stream: DataStream) -> CoGroupedStreams:
+        """The rows of both streams with one key in one window, in the same shape as ``join``."""
+        return CoGroupedStreams(self, other_stream)
 
     # -- partitioning
 
     def rebalance(self) -> DataStream:
-        return DataStream(self._environment, self._node, Rebalance())
+        return self._partitioned(Rebalance())
 
     def shuffle(self) -> DataStream:
+        """Rows spread evenly: here in turn, not at random, so that a job that runs again sends them the same way."""
         return self.rebalance()
 
     def rescale(self) -> DataStream:
-        return self.rebalance()
+        """Like ``rebalance``, but each subtask sends to few others, and no two of them to all."""
+        return self._partitioned(Rescale())
+
+    def partition_custom(self, partitioner: Any, key_selector: Any) -> DataStream:
+        """Each row to the subtask that ``partitioner`` says: a ``Partitioner``, or a function of (key, subtasks)."""
+        return self._partitioned(custom_partitioner(partitioner, key_selector))
 
     def forward(self) -> DataStream:
-        return DataStream(self._environment, self._node, Forward())
+        return self._partitioned(Forward())
 
     @overload
     def broadcast(self) -> DataStream: ...
@@ -216,19 +231,22 @@ class DataStream:
     ) -> DataStream | BroadcastStream:
         """Every row to every subtask. With descriptors: a stream to ``connect``, whose rows change broadcast state."""
         if broadcast_state_descriptor is None:
-            return DataStream(self._environment, self._node, Broadcast())
-        return BroadcastStream(self._node, (broadcast_state_descriptor, *other_broadcast_state_descriptors))
+            return self._partitioned(Broadcast())
+        return BroadcastStream(self._connection(), (broadcast_state_descriptor, *other_broadcast_state_descriptors))
 
     def global_(self) -> DataStream:
-        return DataStream(self._environment, self._node, Global())
+        return self._partitioned(Global())
+
+    def cache(self) -> DataStream:
+        raise ProgramError(refusal("DataStream.cache"))
 
     # -- the end of a stream
 
     def sink_to(self, sink: TwoPhaseCommitSink) -> DataStreamSink:
         if not isinstance(sink, TwoPhaseCommitSink):
             raise ProgramError(f"sink_to() takes a sink such as FileSink.parquet(path); got {type(sink).__name__}.")
-        sink.bind_type(self._node.output_type)
-        node = self._environment.add_node("Sink", SinkOperator, sink, self._node.output_type, [self._connection()])
+        sink.bind_type(self.get_type())
+        node = self._environment.add_node("Sink", SinkOperator, sink, self.get_type(), [self._connection()])
         node.is_sink = True
         return DataStreamSink(node)
 
@@ -247,7 +265,7 @@ class DataStream:
         if not isinstance(sink_func, SinkFunction):
             raise ProgramError(f"add_sink() takes a SinkFunction or a sink; got {type(sink_func).__name__}.")
         connection = self._connection()
-        node = self._environment.add_node("Sink", SinkFunctionOperator, sink_func, self._node.output_type, [connection])
+        node = self._environment.add_node("Sink", SinkFunctionOperator, sink_func, self.get_type(), [connection])
         node.is_sink = True
         return DataStreamSink(node)
 
@@ -268,7 +286,22 @@ class DataStream:
     # -- inside
 
     def _connection(self) -> Connection:
-        return Connection(self._node, self._partitioner)
+        return Connection(self._node, self._partitioner, tag=self._tag)
+
+    def _unkeyed(self) -> DataStream:
+        return self
+
+    def _partitioned(self, partitioner: Partitioner) -> DataStream:
+        return DataStream(self._environment, self._node, partitioner, self._tag)
+
+    def _operator(self) -> Node:
+        """The operator that makes this stream, to set something on it."""
+        if self._tag is not None:
+            raise ProgramError(
+                f"The side output '{self._tag.tag_id}' of '{self._node.name}' is no operator of its own: set names, "
+                "uids, parallelism and chaining on the operator that makes it, or on one behind it."
+            )
+        return self._node
 
     def _add(
         self, name: str, factory: type[Operator], function: Any, output_type: Any, *beside: Connection
@@ -282,10 +315,8 @@ def _identity(value: Any) -> Any:
     return value
 
 
-def _positive(value: int, what: str) -> int:
-    if not isinstance(value, int) or not 1 <= value <= 32768:
-        raise ProgramError(f"The {what} must be a whole number from 1 to 32768; got {value!r}.")
-    return value
+def _one_key(value: Any) -> int:
+    return 0
 
 
 def _check_operator(operator: Any) -> None:
@@ -304,11 +335,11 @@ def _field_types(type_info: TypeInformation, what: str) -> list[TypeInformation]
     )
 
 
-class KeyedStream(DataStream):
+class KeyedStream(DataStream, ShortForms):
     """A stream partitioned by key: functions on it keep state per key and set timers."""
 
     def __init__(self, origin: DataStream, key_by: KeyBy) -> None:
-        super().__init__(origin._environment, origin._node)
+        super().__init__(origin._environment, origin._node, tag=origin._tag)
         self._origin = origin
         self._key_by = key_by
 
@@ -322,7 +353,7 @@ class KeyedStream(DataStream):
         return self._add("Flat Map", keyed.KeyedFlatMapOperator, func, output_type)
 
     def filter(self, func: Any) -> DataStream:
-        return self._add("Filter", keyed.KeyedFilterOperator, func, self._node.output_type)
+        return self._add("Filter", keyed.KeyedFilterOperator, func, self.get_type())
 
     def process(self, func: Any, output_type: Any = None) -> DataStream:
         if not isinstance(func, KeyedProcessFunction):
@@ -334,48 +365,30 @@ class KeyedStream(DataStream):
         return self._add(operator_name, KeyedStreamOperatorHost, operator, output_type)
 
     def reduce(self, func: Any) -> DataStream:
-        return self._add("Reduce", keyed.ReduceOperator, func, self._node.output_type)
-
-    def sum(self, position_to_sum: int | str = 0) -> DataStream:
-        return self._aggregate("Sum", position_to_sum)
-
-    def min(self, position_to_min: int | str = 0) -> DataStream:
-        return self._aggregate("Min", position_to_min)
-
-    def max(self, position_to_max: int | str = 0) -> DataStream:
-        return self._aggregate("Max", position_to_max)
-
-    def min_by(self, position_to_min_by: int | str = 0) -> DataStream:
-        return self._aggregate("Min By", position_to_min_by)
-
-    def max_by(self, position_to_max_by: int | str = 0) -> DataStream:
-        return self._aggregate("Max By", position_to_max_by)
-
-    def map_with_state(
-        self, func: Callable[[Any, Any], tuple[Any, Any]], state_type: Any = None, output_type: Any = None
-    ) -> DataStream:
-        """``func(row, state) -> (result, new state)``; the state is None at first, and None as the new state clears
-        it.
-        """
-        return self.flat_map(state_mapper(func, resolve(state_type), flat=False), output_type).name("Map With State")
-
-    def flat_map_with_state(
-        self, func: Callable[[Any, Any], tuple[Any, Any]], state_type: Any = None, output_type: Any = None
-    ) -> DataStream:
-        """``func(row, state) -> (iterable of results, new state)``."""
-        return self.flat_map(state_mapper(func, resolve(state_type), flat=True), output_type).name(
-            "Flat Map With State"
-        )
+        return self._add("Reduce", keyed.ReduceOperator, func, self.get_type())
 
     def key_by(self, key_selector: Any, key_type: Any = None) -> KeyedStream:
         return self._origin.key_by(key_selector, key_type)
 
-    def _aggregate(self, name: str, position: int | str) -> DataStream:
-        reducer = field_reducer(name, position, self._node.output_type)
-        return self._add(name, keyed.ReduceOperator, reducer, self._node.output_type)
+    def window(self, window_assigner: WindowAssigner[Any, Any]) -> WindowedStream:
+        """The rows of each key in windows."""
+        return WindowedStream(self, window_assigner)
+
+    def count_window(self, size: int, slide: int = 0) -> WindowedStream:
+        """Windows of ``size`` rows of a key, one after the other, or one for every ``slide`` rows."""
+        return self.window(count_windows(size, slide))
+
+    def interval_join(self, other_stream: KeyedStream) -> IntervalJoin:
+        """Pairs of rows of a key with times close to each other: ``.between(lower, upper).process(f)``."""
+        if not isinstance(other_stream, KeyedStream):
+            raise ProgramError(f"interval_join() takes a keyed stream; '{other_stream.get_name()}' has no key_by().")
+        return IntervalJoin(self, other_stream)
 
     def _connection(self) -> Connection:
-        return Connection(self._node, key_by=self._key_by)
+        return Connection(self._node, key_by=self._key_by, tag=self._tag)
+
+    def _unkeyed(self) -> DataStream:
+        return self._origin
 
     def _refuse(self, *_: Any, **__: Any) -> Any:
         raise ProgramError(
@@ -383,29 +396,7 @@ class KeyedStream(DataStream):
             "them on the operator behind it."
         )
 
-    rebalance = shuffle = rescale = forward = broadcast = global_ = _refuse
+    rebalance = shuffle = rescale = forward = broadcast = global_ = partition_custom = _refuse
     name = uid = set_uid_hash = set_parallelism = set_max_parallelism = _refuse
-    force_non_parallel = start_new_chain = disable_chaining = set_description = _refuse
-
-
-class CloseableIterator:
-    """Rows of a running job, as they are published. Closing it cancels the job."""
-
-    def __init__(self, rows: Iterator[Any], close: Callable[[], None]) -> None:
-        self._rows = rows
-        self._close = close
-
-    def __iter__(self) -> Iterator[Any]:
-        return self._rows
-
-    def __next__(self) -> Any:
-        return next(self._rows)
-
-    def close(self) -> None:
-        self._close()
-
-    def __enter__(self) -> CloseableIterator:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    force_non_parallel = start_new_chain = disable_chaining = set_description = get_side_output = _refuse
+    slot_sharing_group = set_buffer_timeout = cache = _refuse

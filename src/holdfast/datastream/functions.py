@@ -6,6 +6,16 @@ from abc import abstractmethod
 from collections.abc import Iterable
 from typing import Any
 
+from holdfast.datastream.window_functions import (
+    AllWindowFunction,
+    CoGroupFunction,
+    FlatJoinFunction,
+    JoinFunction,
+    ProcessAllWindowFunction,
+    ProcessJoinFunction,
+    ProcessWindowFunction,
+    WindowFunction,
+)
 from holdfast.runtime.broadcast import (
     BroadcastContext,
     KeyedBroadcastContext,
@@ -37,25 +47,37 @@ from holdfast.runtime.stream_operator import StreamOperator
 
 __all__ = [
     "AggregateFunction",
+    "AllWindowFunction",
     "BaseBroadcastProcessFunction",
     "BroadcastProcessFunction",
     "CheckpointListener",
     "Checkpointed",
     "CheckpointedFunction",
+    "CoFlatMapFunction",
+    "CoGroupFunction",
+    "CoMapFunction",
+    "CoProcessFunction",
     "FilterFunction",
+    "FlatJoinFunction",
     "FlatMapFunction",
     "Function",
     "FunctionInitializationContext",
     "FunctionSnapshotContext",
+    "JoinFunction",
     "KeySelector",
     "KeyedBroadcastProcessFunction",
+    "KeyedCoProcessFunction",
     "KeyedProcessFunction",
     "KeyedStateStore",
     "ListCheckpointed",
     "MapFunction",
     "OperatorStateStore",
     "ParallelSourceFunction",
+    "Partitioner",
+    "ProcessAllWindowFunction",
     "ProcessFunction",
+    "ProcessJoinFunction",
+    "ProcessWindowFunction",
     "ReduceFunction",
     "RichAggregateFunction",
     "RichFilterFunction",
@@ -72,6 +94,7 @@ __all__ = [
     "StateInitializationContext",
     "StateSnapshotContext",
     "StreamOperator",
+    "WindowFunction",
     "WrappingFunction",
 ]
 
@@ -122,6 +145,12 @@ class KeySelector(Function):
         """The key of a row: the same for the same row, never None."""
 
 
+class Partitioner(Function):
+    @abstractmethod
+    def partition(self, key: Any, num_partitions: int) -> int:
+        """The subtask that a row of this key goes to, from 0 to ``num_partitions`` - 1."""
+
+
 class ProcessFunction(Function):
     Context = ProcessContext
 
@@ -141,6 +170,63 @@ class KeyedProcessFunction(Function):
 
     def on_timer(self, timestamp: int, ctx: KeyedProcessContext) -> Iterable[Any] | None:
         """A timer of the current key is due. Timers of one operator fire in the order of their time."""
+        return None
+
+
+class CoMapFunction(Function):
+    """Maps two connected streams to one. A result that is None is left out."""
+
+    @abstractmethod
+    def map1(self, value: Any) -> Any:
+        """One row, or None, for a row of the first stream."""
+
+    @abstractmethod
+    def map2(self, value: Any) -> Any:
+        """One row, or None, for a row of the second stream."""
+
+
+class CoFlatMapFunction(Function):
+    @abstractmethod
+    def flat_map1(self, value: Any) -> Iterable[Any] | None:
+        """Any number of rows for a row of the first stream."""
+
+    @abstractmethod
+    def flat_map2(self, value: Any) -> Iterable[Any] | None:
+        """Any number of rows for a row of the second stream."""
+
+
+class CoProcessFunction(Function):
+    """Sees the rows of two connected streams. On keyed ones it has keyed state too."""
+
+    Context = ProcessContext
+
+    @abstractmethod
+    def process_element1(self, value: Any, ctx: ProcessContext) -> Iterable[Any] | None:
+        """Any number of rows for a row of the first stream."""
+
+    @abstractmethod
+    def process_element2(self, value: Any, ctx: ProcessContext) -> Iterable[Any] | None:
+        """Any number of rows for a row of the second stream."""
+
+
+class KeyedCoProcessFunction(Function):
+    """Sees the rows of two connected keyed streams, keeps one state per key for both, and sets timers for the current
+    key.
+    """
+
+    Context = KeyedProcessContext
+    OnTimerContext = KeyedProcessContext
+
+    @abstractmethod
+    def process_element1(self, value: Any, ctx: KeyedProcessContext) -> Iterable[Any] | None:
+        """Any number of rows for a row of the first stream."""
+
+    @abstractmethod
+    def process_element2(self, value: Any, ctx: KeyedProcessContext) -> Iterable[Any] | None:
+        """Any number of rows for a row of the second stream."""
+
+    def on_timer(self, timestamp: int, ctx: KeyedProcessContext) -> Iterable[Any] | None:
+        """A timer of the current key is due: event time of both streams has come to it, or the clock has."""
         return None
 
 

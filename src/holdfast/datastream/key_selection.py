@@ -1,4 +1,4 @@
-"""What ``key_by`` is given: columns, a function or a KeySelector."""
+"""What ``key_by`` and ``partition_custom`` are given: columns, functions, or objects with a method of one."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from holdfast.datastream.functions import KeySelector
 from holdfast.errors import ProgramError
 from holdfast.graph.stream_graph import KeyBy
 from holdfast.runtime.contracts import has_operator_state
+from holdfast.runtime.custom_partitioner import Custom
 from holdfast.types.resolve import resolve
 from holdfast.types.typeinfo import FieldsTypeInfo, TypeInformation, Types
 
@@ -28,6 +29,18 @@ def key_by_of(row_type: TypeInformation, key_selector: Any, key_type: Any) -> Ke
             "what came before it: compute it in a map() before key_by() and select it here."
         )
     return KeyBy(resolve(key_type), selector=key_selector)
+
+
+def custom_partitioner(partitioner: Any, key_selector: Any) -> Custom:
+    """Rows go where ``partitioner`` sends their key."""
+    for what, given, method in (("partitioner", partitioner, "partition"), ("key selector", key_selector, "get_key")):
+        if not callable(given) and not callable(getattr(given, method, None)):
+            raise TypeError(f"partition_custom(): the {what} must be a function or have {method}(); got {given!r}.")
+        if has_operator_state(given):
+            raise ProgramError(
+                f"partition_custom(): the {what} {type(given).__name__} has operator state, which is not kept for it."
+            )
+    return Custom(partitioner, key_selector)
 
 
 def _column_key_type(row_type: TypeInformation, columns: tuple[str, ...]) -> TypeInformation:

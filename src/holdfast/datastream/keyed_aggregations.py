@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
-from typing import Any
+from copy import copy
+from typing import TYPE_CHECKING, Any
 
 from holdfast.datastream.functions import FlatMapFunction, RuntimeContext, WrappingFunction
 from holdfast.errors import ProgramError
 from holdfast.state.descriptors import ValueStateDescriptor
+from holdfast.types.resolve import resolve
 from holdfast.types.row import Row
-from holdfast.types.typeinfo import FieldsTypeInfo, TypeInformation
+from holdfast.types.typeinfo import FieldsTypeInfo, PickledBytesTypeInfo, TypeInformation
+
+if TYPE_CHECKING:
+    from holdfast.datastream.data_stream import DataStream
 
 
-def _with_field(row: Any, index: int, value: Any) -> Any:
+def _with_field(row: Any, index: Any, value: Any) -> Any:
     if isinstance(row, Row):
-        changed = row.copy()
+        changed = copy(row)
         changed[index] = value
         return changed
     fields = list(row)
@@ -24,14 +30,35 @@ def _with_field(row: Any, index: int, value: Any) -> Any:
 
 def field_reducer(kind: str, position: int | str, row_type: TypeInformation) -> Callable[[Any, Any], Any]:
     """A reduce function over one field. ``Sum``, ``Min`` and ``Max`` keep the other fields of the first row, the
-    ``By`` forms take the whole row.
+    ``By`` forms take the whole row, the earlier one where two are equal. A row that is a single value is its field 0.
     """
-    if isinstance(position, str):
-        if not isinstance(row_type, FieldsTypeInfo) or position not in row_type.field_names:
-            raise ProgramError(f"The rows ({row_type.describe()}) have no field {position!r}.")
-        index = list(row_type.field_names).index(position)
-    else:
-        index = position
+    if not isinstance(position, (int, str)):
+        raise TypeError(f"{kind}: the position of a field is a number or its name; got {position!r}.")
+    if isinstance(row_type, PickledBytesTypeInfo):
+        return _undeclared_reducer(kind, position)
+    if not isinstance(row_type, FieldsTypeInfo):
+        if position != 0:
+            raise ProgramError(f"The rows ({row_type.describe()}) have no fields; leave the position {position!r} out.")
+        return _VALUE_REDUCERS[kind]
+    names = list(row_type.field_names)
+    if position not in names and not (isinstance(position, int) and 0 <= position < len(names)):
+        raise ProgramError(
+            f"The rows ({row_type.describe()}) have no field {position!r}; they have 0 to {len(names) - 1}, named "
+            f"{', '.join(names)}."
+        )
+    return _field_reducer(kind, names.index(position) if isinstance(position, str) else position)
+
+
+_VALUE_REDUCERS: dict[str, Callable[[Any, Any], Any]] = {
+    "Sum": lambda a, b: a + b,
+    "Min": min,
+    "Max": max,
+    "Min By": min,
+    "Max By": max,
+}
+
+
+def _field_reducer(kind: str, index: Any) -> Callable[[Any, Any], Any]:
     reducers: dict[str, Callable[[Any, Any], Any]] = {
         "Sum": lambda a, b: _with_field(a, index, a[index] + b[index]),
         "Min": lambda a, b: _with_field(a, index, min(a[index], b[index])),
@@ -40,6 +67,16 @@ def field_reducer(kind: str, position: int | str, row_type: TypeInformation) -> 
         "Max By": lambda a, b: b if b[index] > a[index] else a,
     }
     return reducers[kind]
+
+
+def _undeclared_reducer(kind: str, position: int | str) -> Callable[[Any, Any], Any]:
+    """Of a stream without a type: its rows say what they are."""
+    of_fields, of_values = _field_reducer(kind, position), _VALUE_REDUCERS[kind]
+
+    def reduce(a: Any, b: Any) -> Any:
+        return of_fields(a, b) if isinstance(a, (tuple, list, Row)) else of_values(a, b)
+
+    return reduce
 
 
 class _StateMapper(WrappingFunction, FlatMapFunction):
@@ -71,3 +108,50 @@ def state_mapper(
     function: Callable[[Any, Any], tuple[Any, Any]], state_type: TypeInformation, flat: bool
 ) -> FlatMapFunction:
     return _StateMapper(function, state_type, flat)
+
+
+class ShortForms(ABC):
+    """Those of keyed streams."""
+
+    @abstractmethod
+    def flat_map(self, func: Any, output_type: Any = None) -> DataStream: ...
+
+    @abstractmethod
+    def reduce(self, func: Any) -> DataStream: ...
+
+    @abstractmethod
+    def get_type(self) -> TypeInformation: ...
+
+    def sum(self, position_to_sum: int | str = 0) -> DataStream:
+        return self._aggregate("Sum", position_to_sum)
+
+    def min(self, position_to_min: int | str = 0) -> DataStream:
+        return self._aggregate("Min", position_to_min)
+
+    def max(self, position_to_max: int | str = 0) -> DataStream:
+        return self._aggregate("Max", position_to_max)
+
+    def min_by(self, position_to_min_by: int | str = 0) -> DataStream:
+        return self._aggregate("Min By", position_to_min_by)
+
+    def max_by(self, position_to_max_by: int | str = 0) -> DataStream:
+        return self._aggregate("Max By", position_to_max_by)
+
+    def map_with_state(
+        self, func: Callable[[Any, Any], tuple[Any, Any]], state_type: Any = None, output_type: Any = None
+    ) -> DataStream:
+        """``func(row, state) -> (result, new state)``; the state is None at first, and None as the new state clears
+        it.
+        """
+        return self.flat_map(state_mapper(func, resolve(state_type), flat=False), output_type).name("Map With State")
+
+    def flat_map_with_state(
+        self, func: Callable[[Any, Any], tuple[Any, Any]], state_type: Any = None, output_type: Any = None
+    ) -> DataStream:
+        """``func(row, state) -> (iterable of results, new state)``."""
+        return self.flat_map(state_mapper(func, resolve(state_type), flat=True), output_type).name(
+            "Flat Map With State"
+        )
+
+    def _aggregate(self, name: str, position: int | str) -> DataStream:
+        return self.reduce(field_reducer(name, position, self.get_type())).name(name)

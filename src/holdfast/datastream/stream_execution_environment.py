@@ -6,6 +6,7 @@ import logging
 import os
 import secrets
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,19 +14,22 @@ from holdfast.common.config_files import find_config_file, read_config_file
 from holdfast.common.configuration import Configuration
 from holdfast.common.job_client import JobClient
 from holdfast.common.job_execution_result import JobExecutionResult
+from holdfast.common.options import EXECUTION_MODE, OPERATOR_CHAINING, SAVEPOINT_DIRECTORY
 from holdfast.common.restart_strategy import RestartStrategyConfiguration
 from holdfast.common.run_settings import PLAN_VARIABLE, run_settings
-from holdfast.common.settings_parser import parse_settings
+from holdfast.common.settings_parser import ParsedSettings, parse_settings, restart_settings
 from holdfast.common.watermark_strategy import WatermarkStrategy
 from holdfast.connectors.collect import Collection
 from holdfast.connectors.collection import CollectionSource
 from holdfast.datastream.checkpoint_config import CheckpointConfig
 from holdfast.datastream.checkpointing_mode import CheckpointingMode
+from holdfast.datastream.coverage import note_accepted, refusal
 from holdfast.datastream.data_stream import CloseableIterator, DataStream
 from holdfast.datastream.execution_mode import RuntimeExecutionMode
 from holdfast.datastream.plan_description import describe_plan
 from holdfast.datastream.publication import publication_for
-from holdfast.errors import ConfigurationError, ProgramError
+from holdfast.errors import ProgramError
+from holdfast.graph.execution_mode import runs_as_batch
 from holdfast.graph.job_graph import JobSettings
 from holdfast.graph.stream_graph import Connection, Node, StreamGraph
 from holdfast.graph.submission import submit
@@ -49,6 +53,7 @@ class StreamExecutionEnvironment:
     def __init__(self, configuration: Configuration) -> None:
         self._configuration = configuration
         self._graph = StreamGraph()
+        self._buffer_timeout = -1
 
     @staticmethod
     def get_execution_environment(configuration: Configuration | None = None) -> StreamExecutionEnvironment:
@@ -71,13 +76,8 @@ class StreamExecutionEnvironment:
         return self._configuration
 
     def set_runtime_mode(self, execution_mode: RuntimeExecutionMode) -> StreamExecutionEnvironment:
-        """STREAMING, the only mode there is; every other one is refused, since its results would differ."""
-        if execution_mode is not RuntimeExecutionMode.STREAMING:
-            raise ProgramError(
-                f"set_runtime_mode({execution_mode}): programs run as STREAMING here, so that reduce() and its like "
-                "give a result for every row, not only the last one. Set RuntimeExecutionMode.STREAMING, or leave the "
-                "call out."
-            )
+        """STREAMING, which is the default, gives every result; BATCH gives the last ones, when the input has ended."""
+        self._configuration.set_string(EXECUTION_MODE.key, execution_mode.name)
         return self
 
     def set_parallelism(self, parallelism: int) -> StreamExecutionEnvironment:
@@ -118,6 +118,43 @@ class StreamExecutionEnvironment:
 
     def get_checkpointing_mode(self) -> CheckpointingMode:
         return self.get_checkpoint_config().get_checkpointing_mode()
+
+    def get_checkpointing_consistency_mode(self) -> CheckpointingMode:
+        return self.get_checkpointing_mode()
+
+    def is_unaligned_checkpoints_enabled(self) -> bool:
+        return self.get_checkpoint_config().is_unaligned_checkpoints_enabled()
+
+    def is_force_unaligned_checkpoints(self) -> bool:
+        return self.get_checkpoint_config().is_force_unaligned_checkpoints()
+
+    def enable_changelog_state_backend(self, enabled: bool) -> StreamExecutionEnvironment:
+        note_accepted("StreamExecutionEnvironment.enable_changelog_state_backend")
+        return self
+
+    def set_default_savepoint_directory(self, directory: str) -> StreamExecutionEnvironment:
+        """Where savepoints go that are triggered without a directory."""
+        self._configuration.set_string(SAVEPOINT_DIRECTORY.key, directory)
+        return self
+
+    def get_default_savepoint_directory(self) -> str | None:
+        return self._configuration.get(SAVEPOINT_DIRECTORY)
+
+    def disable_operator_chaining(self) -> StreamExecutionEnvironment:
+        """Every operator in a task of its own."""
+        self._configuration.set_string(OPERATOR_CHAINING.key, "false")
+        return self
+
+    def is_chaining_enabled(self) -> bool:
+        return self._configuration.get(OPERATOR_CHAINING)
+
+    def set_buffer_timeout(self, timeout_millis: int) -> StreamExecutionEnvironment:
+        note_accepted("StreamExecutionEnvironment.set_buffer_timeout")
+        self._buffer_timeout = timeout_millis
+        return self
+
+    def get_buffer_timeout(self) -> int:
+        return self._buffer_timeout
 
     def set_restart_strategy(
         self, restart_strategy_configuration: RestartStrategyConfiguration
@@ -173,6 +210,7 @@ class StreamExecutionEnvironment:
             sources_of([source_name], [data_frame])
         node = self.add_node(source_name, None, None, resolve(data_frame.schema), [])
         node.data_frame = data_frame
+        node.bounded = not data_frame.isStreaming
         node.parallelism = 1
         return DataStream(self, node)
 
@@ -181,6 +219,15 @@ class StreamExecutionEnvironment:
         node = self.add_node(name, SourceOperator, source, resolve(declared), [])
         node.parallelism_limit = source.max_parallelism
         return DataStream(self, node)
+
+    def create_input(self, input_format: Any, type_info: Any = None) -> DataStream:
+        raise ProgramError(refusal("StreamExecutionEnvironment.create_input"))
+
+    def register_cached_file(self, file_path: str, name: str, executable: bool = False) -> None:
+        raise ProgramError(refusal("StreamExecutionEnvironment.register_cached_file"))
+
+    def add_python_file(self, file_path: str) -> None:
+        raise ProgramError(refusal("StreamExecutionEnvironment.add_python_file"))
 
     # -- running
 
@@ -206,7 +253,9 @@ class StreamExecutionEnvironment:
     def job_settings(self) -> JobSettings:
         """What the configuration says about the job that ``execute`` would run."""
         parsed = parse_settings(self._configuration)
-        self.set_runtime_mode(_runtime_mode(self._configuration))
+        batch = runs_as_batch(parsed.mode, self._graph)
+        if batch:
+            parsed = _batch_settings(parsed, self._configuration)
         return JobSettings(
             checkpoint=parsed.checkpoint,
             restart=parsed.restart,
@@ -215,10 +264,19 @@ class StreamExecutionEnvironment:
             recovery=parsed.recovery,
             parallelism=parsed.parallelism,
             max_parallelism=parsed.max_parallelism,
+            batch=batch,
+            chaining=parsed.chaining,
             spark=parsed.spark,
             parameters=self._configuration.to_dict(),
             zookeeper=parsed.zookeeper,
         )
+
+    def get_execution_plan(self) -> str:
+        """The program so far as Flink's JSON: nodes, their parallelism and their inputs."""
+        return describe_plan(self._graph, "", "", self.job_settings())
+
+    def close(self) -> None:
+        """Nothing is held open: the Spark session belongs to who made it, and jobs end by themselves."""
 
     def collect(self, collection: Collection, job_name: str | None) -> CloseableIterator:
         """Run the program and give the rows that ``collection`` receives, as they are published."""
@@ -248,11 +306,17 @@ class StreamExecutionEnvironment:
         return self._graph.add(name, factory, body, output_type, inputs, event_time)
 
 
-def _runtime_mode(configuration: Configuration) -> RuntimeExecutionMode:
-    """What ``execution.runtime-mode`` says, as it may stand in a configuration file."""
-    told = configuration.get_string("execution.runtime-mode", RuntimeExecutionMode.STREAMING.name).upper()
-    try:
-        return RuntimeExecutionMode[told]
-    except KeyError:
-        known = ", ".join(mode.name for mode in RuntimeExecutionMode)
-        raise ConfigurationError(f"The option 'execution.runtime-mode' is '{told}'; expected one of {known}") from None
+def _batch_settings(parsed: ParsedSettings, configuration: Configuration) -> ParsedSettings:
+    """A batch has no checkpoints: one that fails begins anew, if anything lets it."""
+    if parsed.recovery.path is not None:
+        raise ProgramError(
+            f"The program runs in BATCH mode and is to start from the snapshot {parsed.recovery.path}: a batch begins "
+            "with its input. Leave the snapshot out, or set RuntimeExecutionMode.STREAMING."
+        )
+    if parsed.checkpoint.enabled:
+        logger.info("The program runs in BATCH mode: its checkpoint interval has no effect.")
+    return replace(
+        parsed,
+        checkpoint=replace(parsed.checkpoint, interval_ms=None),
+        restart=restart_settings(configuration, checkpointing=False),
+    )

@@ -12,9 +12,9 @@ import cloudpickle
 import mmh3
 
 from holdfast.errors import NotPicklableError, ProgramError
-from holdfast.graph.stream_graph import Connection, KeyBy, Node, StreamGraph
+from holdfast.graph.stream_graph import Connection, Node, StreamGraph
 from holdfast.runtime.contracts import Function
-from holdfast.runtime.partitioners import Broadcast, Forward, KeyGroupHash, Partitioner, Rebalance
+from holdfast.runtime.partitioners import Broadcast, Forward, KeyGroupHash, Partitioner, Rebalance, Rescale
 from holdfast.runtime.sink import TwoPhaseCommitSink
 from holdfast.state.keygroups import default_max_parallelism
 from holdfast.types.settings import (
@@ -39,6 +39,10 @@ class JobSettings:
     #: None where nothing is set: Spark's default parallelism, and the rule by parallelism.
     parallelism: int | None = None
     max_parallelism: int | None = None
+    #: Final results only, at the end of the input.
+    batch: bool = False
+    #: Neighbours may run in one task.
+    chaining: bool = True
     spark: Mapping[str, str] = field(default_factory=dict)
     parameters: Mapping[str, str] = field(default_factory=dict)
     #: None: without standby drivers.
@@ -170,11 +174,14 @@ def _unpicklable_field(body: Any) -> str | None:
 def _edge(connection: Connection, source: JobOperator, target: JobOperator) -> JobEdge:
     if connection.key_by is not None:
         key = connection.key_by
-        _check_picklable(key, target)
-        _check_opened(key, source, target)
+        _check_function(key.selector, "key selector", source, target)
         partitioner: Partitioner = KeyGroupHash(key.key_type, target.max_parallelism, key.columns, key.selector)
+    elif isinstance(connection.partitioner, Rescale):
+        partitioner = Rescale(source.parallelism)
     elif connection.partitioner is not None:
         partitioner = connection.partitioner
+        for what, function in partitioner.functions().items():
+            _check_function(function, what, source, target)
     else:
         partitioner = Forward() if source.parallelism == target.parallelism else Rebalance()
     if isinstance(partitioner, Forward) and source.parallelism != target.parallelism:
@@ -186,24 +193,20 @@ def _edge(connection: Connection, source: JobOperator, target: JobOperator) -> J
     return JobEdge(source, target, connection, partitioner)
 
 
-def _check_picklable(key: KeyBy, target: JobOperator) -> None:
+def _check_function(function: Any, what: str, source: JobOperator, target: JobOperator) -> None:
+    """It can be sent to the executors. Spark's own tasks split a DataFrame: no operator is there to open it."""
     try:
-        cloudpickle.dumps(key.selector)
+        cloudpickle.dumps(function)
     except Exception as error:
         raise NotPicklableError(
-            f"The key selector before '{target.name}' cannot be sent to the executors: {type(error).__name__}: {error}"
+            f"The {what} before '{target.name}' cannot be sent to the executors: {type(error).__name__}: {error}"
         ) from error
-
-
-def _check_opened(key: KeyBy, source: JobOperator, target: JobOperator) -> None:
-    """Spark's own tasks split a DataFrame: no operator is there to open a selector."""
-    selector = key.selector
-    if source.node.data_frame is None or not isinstance(selector, Function):
+    if source.node.data_frame is None or not isinstance(function, Function):
         return
-    if type(selector).open is not Function.open:
+    if type(function).open is not Function.open:
         raise ProgramError(
-            f"The key selector before '{target.name}' has open(), which nobody calls on the DataFrame "
-            f"'{source.name}'. Use a function or column names, or put a map() before key_by()."
+            f"The {what} before '{target.name}' has open(), which nobody calls on the DataFrame '{source.name}'. Use a "
+            "function or column names, or put a map() before it."
         )
 
 

@@ -36,17 +36,21 @@ def plan_job(graph: JobGraph, backend: StateBackend, options: TaskOptions) -> Pl
 
 def _in_order(graph: JobGraph, chained: set[JobEdge]) -> list[JobEdge]:
     """The edges between chains as they are consumed: those that change broadcast state, then other broadcasts, then the
-    rest.
+    rest as the program has them, the first of two connected streams before the second.
     """
-    crossing = [edge for edge in graph.edges if edge not in chained]
-    return sorted(crossing, key=lambda edge: (not is_broadcast(edge), -edge.connection.input_index))
+
+    def priority(edge: JobEdge) -> tuple[bool, int]:
+        return (False, -edge.connection.input_index) if is_broadcast(edge) else (True, 0)
+
+    return sorted((edge for edge in graph.edges if edge not in chained), key=priority)
 
 
 def _can_chain(graph: JobGraph, edge: JobEdge) -> bool:
     """Neighbours with one row path between them run in one task, by a call."""
     source, target = edge.source.node, edge.target.node
     return (
-        edge.partitioner.chainable
+        graph.settings.chaining
+        and edge.partitioner.chainable
         and len(graph.inputs_of(edge.target)) == 1
         and edge.source.parallelism == edge.target.parallelism
         and source.chainable
@@ -81,7 +85,7 @@ def _edge_spec(edge: JobEdge, number: int, target_level: int) -> EdgeSpec:
         source_operator=edge.source.operator_id,
         target_operator=edge.target.operator_id,
         partitioner=edge.partitioner,
-        type_info=edge.source.node.output_type,
+        type_info=edge.connection.type_info,
         # The partitions of a DataFrame are one channel: they hold no state, and end together.
         source_parallelism=1 if edge.source.node.data_frame is not None else edge.source.parallelism,
         target_parallelism=edge.target.parallelism,
@@ -89,6 +93,7 @@ def _edge_spec(edge: JobEdge, number: int, target_level: int) -> EdgeSpec:
         input_index=edge.connection.input_index,
         event_time=edge.source.node.event_time,
         of_data_frame=edge.source.node.data_frame is not None,
+        tag_id=edge.connection.tag_id,
     )
 
 
@@ -105,11 +110,19 @@ def _chain_spec(
     }
     outputs = {o.operator_id: tuple(edge_ids[e] for e in graph.outputs_of(o) if e in edge_ids) for o in members}
     inputs = tuple(edge_ids[e] for e in graph.inputs_of(head))
-    return ChainSpec(number, level, head.parallelism, tuple(_operator_spec(o) for o in members), links, outputs, inputs)
+    side_links = {
+        e.target.operator_id: e.connection.tag_id
+        for o in members
+        for e in graph.outputs_of(o)
+        if e not in edge_ids and e.connection.tag_id is not None
+    }
+    operators = tuple(_operator_spec(graph, o) for o in members)
+    return ChainSpec(number, level, head.parallelism, operators, links, outputs, inputs, side_links)
 
 
-def _operator_spec(operator: JobOperator) -> OperatorSpec:
+def _operator_spec(graph: JobGraph, operator: JobOperator) -> OperatorSpec:
     node = operator.node
+    tags = {e.connection.tag_id for e in graph.outputs_of(operator)}
     assert node.factory is not None
     return OperatorSpec(
         operator_id=operator.operator_id,
@@ -124,6 +137,8 @@ def _operator_spec(operator: JobOperator) -> OperatorSpec:
         event_time=node.event_time,
         uid=operator.uid,
         broadcast_states=node.broadcast_states,
+        batch=graph.settings.batch,
+        side_outputs=tuple(sorted(tag for tag in tags if tag is not None)),
     )
 
 

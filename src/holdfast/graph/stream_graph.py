@@ -7,7 +7,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from holdfast.errors import ProgramError
 from holdfast.runtime.operator import Operator
+from holdfast.runtime.output_tag import OutputTag
 from holdfast.runtime.partitioners import Partitioner
 from holdfast.state.descriptors import MapStateDescriptor
 from holdfast.types.typeinfo import TypeInformation
@@ -30,6 +32,16 @@ class Connection:
     partitioner: Partitioner | None = None
     key_by: KeyBy | None = None
     input_index: int = 0
+    #: The side output that it takes its rows from; None for the main output.
+    tag: OutputTag | None = None
+
+    @property
+    def type_info(self) -> TypeInformation:
+        return self.source.output_type if self.tag is None else self.tag.type_info
+
+    @property
+    def tag_id(self) -> str | None:
+        return None if self.tag is None else self.tag.tag_id
 
 
 @dataclass(eq=False)
@@ -59,6 +71,23 @@ class Node:
     is_sink: bool = False
     #: What was given to ``broadcast()`` of the stream on its second input.
     broadcast_states: tuple[MapStateDescriptor, ...] = ()
+
+    #: Tags that were asked for, by name.
+    side_outputs: dict[str, OutputTag] = field(default_factory=dict)
+
+    def request_side_output(self, tag: OutputTag) -> None:
+        """Somebody listens to a side output. Its rows have one type for all who do."""
+        known = self.side_outputs.setdefault(tag.tag_id, tag)
+        if known.type_info != tag.type_info:
+            raise ProgramError(
+                f"The side output '{tag.tag_id}' of '{self.name}' was asked for as {known.type_info.describe()}, and "
+                f"now as {tag.type_info.describe()}. Use one OutputTag, or two names."
+            )
+
+    @property
+    def bounded(self) -> bool:
+        """Of a source: whether its rows come to an end."""
+        return self.data_frame is not None or bool(getattr(self.body, "bounded", False))
 
     @property
     def keyed(self) -> bool:

@@ -48,6 +48,15 @@ class Batch:
             self._values = self._reader(self.arrow)
         return self._values
 
+    def at(self, positions: list[int], values: list[Any]) -> Batch:
+        """Rows that take the place of those at ``positions``, with their times."""
+        timestamps, watermarks = self.timestamps, self.watermarks
+        return Batch(
+            values,
+            None if timestamps is None else [timestamps[i] for i in positions],
+            None if watermarks is None else [watermarks[i] for i in positions],
+        )
+
     def __len__(self) -> int:
         if self._values is not None:
             return len(self._values)

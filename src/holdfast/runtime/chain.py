@@ -11,6 +11,7 @@ from holdfast.runtime.endpoints import SourceOperator
 from holdfast.runtime.envelope import ChannelStatus, Header
 from holdfast.runtime.epoch import Notification, NotificationKind, OperatorProgress, RestoredJob, SinkHandle
 from holdfast.runtime.operator import MAX_WATERMARK, MIN_WATERMARK, Operator
+from holdfast.runtime.output import Output
 from holdfast.runtime.plan import ChainSpec, EdgeSpec, TaskOptions
 from holdfast.runtime.router import EdgeReader, Outbox, Router
 from holdfast.runtime.watermarks import ChannelWatermarks, TimestampsAndWatermarksOperator
@@ -48,11 +49,11 @@ class Chain:
         for operator in self.operators:
             operator_id = operator.spec.operator_id
             for follower in self.spec.links.get(operator_id, ()):
-                operator.output.add_operator(self._by_id[follower])
+                _output_of(operator, self.spec.side_links.get(follower)).add_operator(self._by_id[follower])
             for edge_id in self.spec.outputs.get(operator_id, ()):
                 router = Router(self._edges[edge_id], self.subtask, self.subtask, operator.where, self._options)
                 router.open(RuntimeContext(operator.environment))
-                operator.output.add_collector(router)
+                _output_of(operator, self._edges[edge_id].tag_id).add_collector(router)
                 self._routers[edge_id] = router
         for edge_id in self.spec.inputs:
             for channel in range(self._edges[edge_id].source_parallelism):
@@ -147,6 +148,9 @@ class Chain:
                 batch.timestamps, batch.watermarks = [None] * len(batch), [self._gate.current()] * len(batch)
             elif batch.watermarks is not None:
                 batch.watermarks = self._gate.cap(edge_id, channel, batch.watermarks)
+            if self.head.spec.batch and batch.watermarks is not None:
+                # Rows that timers gave at the end of the input before come with the last watermark, and are not late.
+                batch.watermarks = [MIN_WATERMARK] * len(batch)
             self.push(batch, edge.input_index)
         if header.status is not None:
             self._take_status(edge_id, channel, header.status)
@@ -178,6 +182,8 @@ class Chain:
         for operator in self.operators:
             operator.process_watermark(MAX_WATERMARK)
         for operator in self._unfinished():
+            if self.head.spec.batch:
+                operator.fire_processing_timers(MAX_WATERMARK)
             operator.finish()
         self.finished = True
         self._drained = self._draining
@@ -186,13 +192,13 @@ class Chain:
         return [operator for operator in self.operators if operator.spec.operator_id not in self._over]
 
     def fire_processing_timers(self, now: int) -> None:
-        if not self.finished:
+        if not self.finished and not self.head.spec.batch:
             self.head.begin_batch(0)
             for operator in self._unfinished():
                 operator.fire_processing_timers(now)
 
     def next_processing_timer(self) -> int | None:
-        if self.finished:
+        if self.finished or self.head.spec.batch:
             return None
         return min((t for o in self.operators if (t := o.next_processing_timer()) is not None), default=None)
 
@@ -254,3 +260,7 @@ class Chain:
         self._gate.load(dumped["channels"])
         for edge, router in dumped["routers"].items():
             self._routers[edge].load(router)
+
+
+def _output_of(operator: Operator, tag_id: str | None) -> Output:
+    return operator.output if tag_id is None else operator.output.side(tag_id)

@@ -130,8 +130,8 @@ class _RecordingKeyedState(KeyedStateBackend):
         super().__init__(store, KeyedScope(spec.name, codec, key_groups, spec.max_parallelism), "heap", None)
         self._values: dict[str, Serializer] = {}
 
-    def state(self, descriptor: StateDescriptor, namespace_type: Any = None) -> Any:
-        state = super().state(descriptor, namespace_type)
+    def state(self, descriptor: StateDescriptor, namespace_type: Any = None, owned: bool = False) -> Any:
+        state = super().state(descriptor, namespace_type, owned)
         self._values[descriptor.get_name()] = descriptor.serializers()["value"]
         return state
 

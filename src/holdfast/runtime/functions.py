@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import MemberDescriptorType
-from typing import Any
+from typing import Any, ClassVar
 
 from holdfast.errors import FunctionError, HoldfastError
 from holdfast.runtime.batch import Batch
@@ -44,6 +44,9 @@ def _set_field(function: Any, name: str, value: Any) -> None:
 class FunctionOperator(Operator):
     """Hosts one user function, which may be rich, checkpointed, a checkpoint listener, all or nothing of it."""
 
+    #: The method of a function object that rows are given to.
+    row_method: ClassVar[str] = ""
+
     def __init__(self, spec: OperatorSpec) -> None:
         super().__init__(spec)
         self.function = self.body
@@ -54,6 +57,10 @@ class FunctionOperator(Operator):
     def bind_state(self) -> None:
         self.runtime_context = RuntimeContext(self.environment)
         call(self.function, "set_runtime_context", self.runtime_context)
+
+    def row_function(self, input_index: int) -> Callable[..., Any]:
+        """What the rows of an input are given to."""
+        return method_of(self.function, self.row_method)
 
     def initialize_state(self) -> None:
         before = self.function_fields()
@@ -93,13 +100,17 @@ class FunctionOperator(Operator):
         self._call("close")
 
     def _emit_rows(self, name: str, *arguments: Any) -> None:
-        """Hand on what a call of the life cycle gives. Such rows have no event time of their own."""
+        """Hand on what a call of the life cycle gives."""
         with self._reported(name):
             rows = list(call(self.function, name, *arguments) or ())
+        self.emit_untimed(rows)
+
+    def emit_untimed(self, rows: list[Any]) -> None:
+        """Hand on rows that have no event time of their own."""
         if not self.spec.event_time:
-            self.output.collect(Batch(rows))
+            self.output.collect(Batch(list(rows)))
             return
-        self.output.collect(Batch(rows, [None] * len(rows), [self.watermark] * len(rows)))
+        self.output.collect(Batch(list(rows), [None] * len(rows), [self.watermark] * len(rows)))
 
     def _call(self, name: str, *arguments: Any) -> Any:
         with self._reported(name):

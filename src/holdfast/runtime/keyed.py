@@ -8,13 +8,16 @@ from collections.abc import Callable, Hashable, Iterable
 from typing import Any
 
 from holdfast.runtime.batch import Batch
-from holdfast.runtime.functions import FunctionOperator, method_of
+from holdfast.runtime.functions import FunctionOperator
 from holdfast.runtime.plan import OperatorSpec
-from holdfast.runtime.stateless import RowContext, repeat_times, select_rows
-from holdfast.runtime.timer_service import TimerService
+from holdfast.runtime.stateless import RowContext, RowMapper, repeat_times, select_rows
+from holdfast.runtime.timer_service import BatchTimerService, TimerManager, TimerService
 from holdfast.state.descriptors import ValueStateDescriptor
 from holdfast.state.keys import KeyCodec
 from holdfast.state.timers import TimeDomain, TimerQueue
+
+#: Rows that are handed on in one batch where the end of the input gives any number of them.
+_ROWS_AT_ONCE = 4096
 
 
 class KeyedOperator(FunctionOperator):
@@ -67,9 +70,9 @@ class KeyedOperator(FunctionOperator):
         return out, counts
 
 
-class KeyedMapOperator(KeyedOperator):
+class KeyedMapOperator(KeyedOperator, RowMapper):
     def process(self, batch: Batch, input_index: int) -> None:
-        function = method_of(self.function, "map")
+        function = self.row_function(input_index)
         out: list[Any] = []
         append, context = out.append, self.key_context
         key = value = None
@@ -79,17 +82,22 @@ class KeyedMapOperator(KeyedOperator):
                 append(function(value))
         except Exception as error:
             raise self.failure(error, value, key) from error
-        self.output.collect(Batch(out, batch.timestamps, batch.watermarks))
+        self.output.collect(self.mapped(batch, out))
 
 
 class KeyedFlatMapOperator(KeyedOperator):
+    yields_rows = True
+    row_method = "flat_map"
+
     def process(self, batch: Batch, input_index: int) -> None:
-        self.output.collect(repeat_times(batch, *self.for_each_row(batch, method_of(self.function, "flat_map"))))
+        self.output.collect(repeat_times(batch, *self.for_each_row(batch, self.row_function(input_index))))
 
 
 class KeyedFilterOperator(KeyedOperator):
+    row_method = "filter"
+
     def process(self, batch: Batch, input_index: int) -> None:
-        function = method_of(self.function, "filter")
+        function = self.row_function(input_index)
         context = self.key_context
         kept: list[int] = []
         key = value = None
@@ -106,15 +114,17 @@ class KeyedFilterOperator(KeyedOperator):
 
 
 class ReduceOperator(KeyedOperator):
-    """Keeps one value per key and emits it after each row."""
+    """Keeps one value per key and emits it after each row; in a batch at the end of the input, once."""
+
+    row_method = "reduce"
 
     def bind_state(self) -> None:
         super().bind_state()
-        descriptor = ValueStateDescriptor("_reduce", self.spec.output_type)
-        self._state = self.keyed_state.state(descriptor)
+        self._descriptor = ValueStateDescriptor("_reduce", self.spec.output_type)
+        self._state = self.keyed_state.state(self._descriptor)
 
     def process(self, batch: Batch, input_index: int) -> None:
-        reduce = method_of(self.function, "reduce")
+        reduce = self.row_function(input_index)
         state, context = self._state, self.key_context
         out: list[Any] = []
         key = value = None
@@ -127,7 +137,25 @@ class ReduceOperator(KeyedOperator):
                 out.append(after)
         except Exception as error:
             raise self.failure(error, value, key) from error
-        self.output.collect(Batch(out, batch.timestamps, batch.watermarks))
+        if not self.spec.batch:
+            self.output.collect(Batch(out, batch.timestamps, batch.watermarks))
+
+    def finish(self) -> None:
+        if self.spec.batch:
+            self._emit_last_values()
+        super().finish()
+
+    def _emit_last_values(self) -> None:
+        values: list[Any] = []
+
+        def add(key: Any, state: Any) -> None:
+            values.append(state.value())
+            if len(values) == _ROWS_AT_ONCE:
+                self.emit_untimed(values)
+                values.clear()
+
+        self.keyed_state.apply_to_all_keys(self._descriptor, add)
+        self.emit_untimed(values)
 
 
 class KeyedProcessContext(RowContext):
@@ -150,8 +178,10 @@ class KeyedProcessContext(RowContext):
         return self.current_domain
 
 
-class KeyedProcessOperator(KeyedOperator):
-    """A keyed process function with its event and processing time timers."""
+class TimedOperator(KeyedOperator):
+    """Has timers of its keys. What rows and timers make is handed on in one order, with its times."""
+
+    yields_rows = True
 
     def __init__(self, spec: OperatorSpec) -> None:
         super().__init__(spec)
@@ -163,21 +193,81 @@ class KeyedProcessOperator(KeyedOperator):
         super().bind_state()
         self._event_timers = self.timers(TimeDomain.EVENT_TIME)
         self._processing_timers = self.timers(TimeDomain.PROCESSING_TIME)
-        service = TimerService(self, self._event_timers, self._processing_timers)
-        self._context = self.make_context(service)
+
+    def timers(self, domain: TimeDomain) -> TimerQueue:
+        """The timers of a domain."""
+        return self.timer_manager.queue("user", domain)
+
+    @property
+    def timer_manager(self) -> TimerManager:
+        timers = self.environment.state.timers
+        assert timers is not None, "a keyed operator has timers"
+        return timers
+
+    def on_timer(self, timestamp: int, namespace: Any, domain: TimeDomain) -> None:
+        """A timer of the current key is due; its results go to ``_emit``."""
+        raise NotImplementedError
+
+    def process_watermark(self, watermark: int) -> None:
+        if watermark > self.watermark:
+            self._advance(watermark)
+            self._flush()
+            self.output.emit_watermark(watermark)
+
+    def fire_processing_timers(self, now: int) -> None:
+        self._fire(self._processing_timers.advance(now), TimeDomain.PROCESSING_TIME)
+        self._flush()
+
+    def next_processing_timer(self) -> int | None:
+        return self._processing_timers.next_timestamp()
+
+    def _advance(self, watermark: int) -> None:
+        # The watermark is set before timers fire: a timer may ask for it.
+        self.watermark = watermark
+        self._fire(self._event_timers.advance(watermark), TimeDomain.EVENT_TIME)
+
+    def _fire(self, due: Iterable[tuple[int, Any, Any]], domain: TimeDomain) -> None:
+        context = self.key_context
+        for timestamp, key, namespace in due:
+            context.key, context.identity = key, self._identity(key)
+            try:
+                self.on_timer(timestamp, namespace, domain)
+            except Exception as error:
+                raise self.failure(error, f"timer at {timestamp}", key) from error
+
+    def _emit(self, results: Iterable[Any] | None, timestamp: int | None) -> None:
+        if results is None:
+            return
+        before = len(self._out)
+        self._out.extend(results)
+        emitted = len(self._out) - before
+        self._out_times.extend([timestamp] * emitted)
+        self._out_watermarks.extend([self.watermark] * emitted)
+
+    def _flush(self) -> None:
+        if not self._out:
+            return
+        out, times, watermarks = self._out, self._out_times, self._out_watermarks
+        self._out, self._out_times, self._out_watermarks = [], [], []
+        self.output.collect(Batch(out, times, watermarks) if self.spec.event_time else Batch(out))
+
+
+class KeyedProcessOperator(TimedOperator):
+    """A keyed process function with its event and processing time timers."""
+
+    row_method = "process_element"
+
+    def bind_state(self) -> None:
+        super().bind_state()
+        service_type = BatchTimerService if self.spec.batch else TimerService
+        self._context = self.make_context(service_type(self, self._event_timers, self._processing_timers))
 
     def make_context(self, timers: TimerService) -> KeyedProcessContext:
         """What ``process_element`` and ``on_timer`` are given."""
         return KeyedProcessContext(timers, self.key_context)
 
-    def timers(self, domain: TimeDomain) -> TimerQueue:
-        """The timers that the function sets."""
-        timers = self.environment.state.timers
-        assert timers is not None, "a keyed operator has timers"
-        return timers.queue("user", domain)
-
     def process(self, batch: Batch, input_index: int) -> None:
-        function = method_of(self.function, "process_element")
+        function = self.row_function(input_index)
         context = self._context
         if batch.timestamps is None:
             context.current_timestamp = None
@@ -203,52 +293,13 @@ class KeyedProcessOperator(KeyedOperator):
             raise self.failure(error, value, key) from error
         self._flush()
 
-    def process_watermark(self, watermark: int) -> None:
-        if watermark > self.watermark:
-            self._advance(watermark)
-            self._flush()
-            self.output.emit_watermark(watermark)
-
-    def fire_processing_timers(self, now: int) -> None:
-        self._fire(self._processing_timers.advance(now), TimeDomain.PROCESSING_TIME)
-        self._flush()
-
-    def next_processing_timer(self) -> int | None:
-        return self._processing_timers.next_timestamp()
-
-    def _advance(self, watermark: int) -> None:
-        # The watermark is set before timers fire: a timer may ask for it.
-        self.watermark = watermark
-        self._fire(self._event_timers.advance(watermark), TimeDomain.EVENT_TIME)
-
-    def _fire(self, due: Iterable[tuple[int, Any, Any]], domain: TimeDomain) -> None:
-        context = self._context
+    def on_timer(self, timestamp: int, namespace: Any, domain: TimeDomain) -> None:
         on_timer = getattr(self.function, "on_timer", None)
-        for timestamp, key, _ in due:
-            self.key_context.key = key
-            self.key_context.identity = self._identity(key)
-            context.current_domain = domain
-            context.current_timestamp = timestamp
-            try:
-                results = on_timer(timestamp, context) if on_timer is not None else None
-                self._emit(results, timestamp)
-            except Exception as error:
-                raise self.failure(error, f"timer at {timestamp}", key) from error
-            finally:
-                context.current_domain = None
-
-    def _emit(self, results: Iterable[Any] | None, timestamp: int | None) -> None:
-        if results is None:
+        if on_timer is None:
             return
-        before = len(self._out)
-        self._out.extend(results)
-        emitted = len(self._out) - before
-        self._out_times.extend([timestamp] * emitted)
-        self._out_watermarks.extend([self.watermark] * emitted)
-
-    def _flush(self) -> None:
-        if not self._out:
-            return
-        out, times, watermarks = self._out, self._out_times, self._out_watermarks
-        self._out, self._out_times, self._out_watermarks = [], [], []
-        self.output.collect(Batch(out, times, watermarks) if self.spec.event_time else Batch(out))
+        context = self._context
+        context.current_domain, context.current_timestamp = domain, timestamp
+        try:
+            self._emit(on_timer(timestamp, context), timestamp)
+        finally:
+            context.current_domain = None

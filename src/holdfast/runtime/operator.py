@@ -1,4 +1,4 @@
-"""One subtask of one operator, and what it hands rows to.
+"""One subtask of one operator.
 
 An operator lives for an attempt. Calls come from its chain, always from one thread:
 
@@ -10,7 +10,7 @@ An operator lives for an attempt. Calls come from its chain, always from one thr
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import cloudpickle
 
@@ -18,6 +18,7 @@ from holdfast.errors import FunctionError, HoldfastError
 from holdfast.runtime.batch import Batch
 from holdfast.runtime.environment import OperatorEnvironment
 from holdfast.runtime.epoch import SinkHandle
+from holdfast.runtime.output import Output, SplittingOutput
 from holdfast.runtime.plan import OperatorSpec
 
 if TYPE_CHECKING:
@@ -27,51 +28,17 @@ MIN_WATERMARK = -(1 << 63)
 MAX_WATERMARK = (1 << 63) - 1
 
 
-class Collector(Protocol):
-    """Where batches go: the next operator of the chain, or a router."""
-
-    def collect(self, batch: Batch) -> None: ...
-
-
-class Output:
-    """Everything that listens to one operator."""
-
-    __slots__ = ("_collectors", "_operators", "rows")
-
-    def __init__(self) -> None:
-        self._collectors: list[Collector] = []
-        self._operators: list[Operator] = []
-        self.rows = 0
-
-    def add_operator(self, operator: Operator) -> None:
-        self._operators.append(operator)
-
-    def add_collector(self, collector: Collector) -> None:
-        self._collectors.append(collector)
-
-    def collect(self, batch: Batch) -> None:
-        rows = len(batch)
-        if not rows:
-            return
-        self.rows += rows
-        for collector in self._collectors:
-            collector.collect(batch)
-        for operator in self._operators:
-            operator.rows_in += rows
-            operator.process(batch, 0)
-
-    def emit_watermark(self, watermark: int) -> None:
-        for operator in self._operators:
-            operator.process_watermark(watermark)
-
-
 class Operator:
     """The base of all operators: does nothing, and passes watermarks on."""
+
+    #: Whether its function yields rows, among which there may be some for side outputs.
+    yields_rows: ClassVar[bool] = False
 
     def __init__(self, spec: OperatorSpec) -> None:
         self.spec = spec
         self.body: Any = cloudpickle.loads(spec.body)
-        self.output = Output()
+        splits = self.yields_rows or bool(spec.side_outputs)
+        self.output: Output = SplittingOutput(spec.name) if splits else Output()
         self.rows_in = 0
         self.watermark = MIN_WATERMARK
         self.environment: OperatorEnvironment
@@ -135,6 +102,11 @@ class Operator:
 
     def adopt_fields(self, fields: dict[str, Any]) -> None:
         self.watermark = fields["watermark"]
+
+    @property
+    def event_time_ended(self) -> bool:
+        """The input has come to its end."""
+        return self.watermark == MAX_WATERMARK
 
     @property
     def where(self) -> str:

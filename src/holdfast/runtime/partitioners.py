@@ -57,6 +57,10 @@ class Partitioner(ABC):
     @abstractmethod
     def bind(self, subtask: int, parallelism: int, where: str) -> BoundPartitioner: ...
 
+    def functions(self) -> dict[str, Any]:
+        """The user's functions that it calls, by what they are."""
+        return {}
+
 
 class BoundPartitioner(ABC):
     @abstractmethod
@@ -118,16 +122,32 @@ class Rebalance(Partitioner):
         return _RoundRobin(subtask % parallelism, parallelism)
 
 
+@dataclass(frozen=True)
+class Rescale(Partitioner):
+    """Rows are dealt out in turn among the subtasks that a sender has for itself, or shares with others when there are
+    fewer of them than senders. ``senders`` is known when the job is built.
+    """
+
+    senders: int = 1
+    name = "RESCALE"
+
+    def bind(self, subtask: int, parallelism: int, where: str) -> BoundPartitioner:
+        place = subtask % self.senders
+        first, end = place * parallelism // self.senders, (place + 1) * parallelism // self.senders
+        return _RoundRobin(0, max(end - first, 1), first)
+
+
 class _RoundRobin(BoundPartitioner):
-    def __init__(self, start: int, parallelism: int) -> None:
+    def __init__(self, start: int, targets: int, first: int = 0) -> None:
         self._next = start
-        self._parallelism = parallelism
+        self._targets = targets
+        self._first = first
 
     def route(self, batch: Batch, columns: pa.RecordBatch) -> Route:
         count = len(batch)
-        targets = (np.arange(count, dtype=np.int64) + self._next) % self._parallelism
-        self._next = (self._next + count) % self._parallelism
-        return Route(targets)
+        targets = (np.arange(count, dtype=np.int64) + self._next) % self._targets
+        self._next = (self._next + count) % self._targets
+        return Route(targets + self._first)
 
 
 @dataclass(frozen=True)

@@ -38,6 +38,10 @@ class OperatorSpec:
     uid: str | None = None
     #: What was given to ``broadcast()`` of the stream on its second input.
     broadcast_states: tuple[MapStateDescriptor, ...] = ()
+    #: The job gives final results only: event time stands still until the input ends, and then all timers fire.
+    batch: bool = False
+    #: Names of the side outputs that somebody listens to.
+    side_outputs: tuple[str, ...] = ()
 
     def describe(self, subtask: int) -> str:
         """How errors name a subtask."""
@@ -63,6 +67,8 @@ class EdgeSpec:
     event_time: bool = False
     #: It comes from a DataFrame: any number of partitions of Spark's, which count as one channel.
     of_data_frame: bool = False
+    #: The side output of the source that it carries; None for its main output.
+    tag_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +85,8 @@ class ChainSpec:
     outputs: Mapping[str, tuple[int, ...]]
     #: ids of the edges that enter at the head
     inputs: tuple[int, ...]
+    #: id of an operator that is chained to a side output -> the side output's name
+    side_links: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,6 +58,8 @@ class SourceFunction(Function):
     max_parallelism: int | None = 1
     #: True once nothing more will ever come. Checked after ``read``.
     ended: bool = False
+    #: True when it is known to come to an end, as sources of a program in BATCH mode must.
+    bounded: bool = False
 
     @abstractmethod
     def read(self, limit: ReadLimit) -> Iterable[Batch | list[Any]]:

@@ -6,15 +6,25 @@ from collections.abc import Callable
 from typing import Any
 
 from holdfast.runtime.batch import Batch
-from holdfast.runtime.functions import FunctionOperator, method_of
+from holdfast.runtime.functions import FunctionOperator
 from holdfast.runtime.timer_service import ForbiddenTimerService
 
 
-class MapOperator(FunctionOperator):
+class RowMapper(FunctionOperator):
+    """What operators that give one result for each row share."""
+
+    row_method = "map"
+
+    def mapped(self, batch: Batch, results: list[Any]) -> Batch:
+        """The results with the times of their rows."""
+        return Batch(results, batch.timestamps, batch.watermarks)
+
+
+class MapOperator(RowMapper):
     """One row for each row, with its timestamp."""
 
     def process(self, batch: Batch, input_index: int) -> None:
-        function = method_of(self.function, "map")
+        function = self.row_function(input_index)
         value: Any = None
         out: list[Any] = []
         append = out.append
@@ -23,14 +33,16 @@ class MapOperator(FunctionOperator):
                 append(function(value))
         except Exception as error:
             raise self.failure(error, value) from error
-        self.output.collect(Batch(out, batch.timestamps, batch.watermarks))
+        self.output.collect(self.mapped(batch, out))
 
 
 class FilterOperator(FunctionOperator):
     """Keeps the rows for which the function is true."""
 
+    row_method = "filter"
+
     def process(self, batch: Batch, input_index: int) -> None:
-        function = method_of(self.function, "filter")
+        function = self.row_function(input_index)
         value: Any = None
         kept: list[int] = []
         values = batch.values
@@ -48,19 +60,17 @@ def select_rows(batch: Batch, kept: list[int]) -> Batch:
     if len(kept) == len(batch):
         return batch
     values = batch.values
-    timestamps, watermarks = batch.timestamps, batch.watermarks
-    return Batch(
-        [values[i] for i in kept],
-        None if timestamps is None else [timestamps[i] for i in kept],
-        None if watermarks is None else [watermarks[i] for i in kept],
-    )
+    return batch.at(kept, [values[i] for i in kept])
 
 
 class FlatMapOperator(FunctionOperator):
     """Any number of rows for each row, with its timestamp."""
 
+    yields_rows = True
+    row_method = "flat_map"
+
     def process(self, batch: Batch, input_index: int) -> None:
-        function = method_of(self.function, "flat_map")
+        function = self.row_function(input_index)
         value: Any = None
         out: list[Any] = []
         counts: list[int] | None = [] if batch.timestamps is not None else None
@@ -112,12 +122,15 @@ class ProcessContext(RowContext):
 class ProcessOperator(FunctionOperator):
     """A process function on a stream without keys: times can be read, timers cannot be set."""
 
+    yields_rows = True
+    row_method = "process_element"
+
     def bind_state(self) -> None:
         super().bind_state()
         self._context = ProcessContext(self)
 
     def process(self, batch: Batch, input_index: int) -> None:
-        self.process_rows(batch, method_of(self.function, "process_element"), self._context)
+        self.process_rows(batch, self.row_function(input_index), self._context)
 
     def process_rows(self, batch: Batch, function: Callable[..., Any], context: RowContext) -> None:
         """Call ``function(row, context)`` for every row, and hand its results on with the times of their rows."""

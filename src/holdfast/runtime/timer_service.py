@@ -84,3 +84,17 @@ class TimerService(ForbiddenTimerService):
                 "process_element() and on_timer(); open() and broadcast elements have no key."
             )
         return key
+
+
+class BatchTimerService(TimerService):
+    """Timers of a job in batch mode, which all fire when the input has ended. One that is set by then is left out, as
+    in Flink: a timer that sets the next one would never come to an end.
+    """
+
+    def register_event_time_timer(self, timestamp: int) -> None:
+        if not self._operator.event_time_ended:
+            super().register_event_time_timer(timestamp)
+
+    def register_processing_time_timer(self, timestamp: int) -> None:
+        if not self._operator.event_time_ended:
+            super().register_processing_time_timer(timestamp)

@@ -33,8 +33,14 @@ class TimestampsAndWatermarksOperator(Operator):
             # Which rows come to which subtask may have changed: only the lowest promise holds for all of them.
             self._highest = min(restored)
 
+    @property
+    def _bound(self) -> int | None:
+        """None where no watermarks are made: in a batch there is only the one at the end."""
+        bound: int | None = self.body.bound_ms
+        return None if self.spec.batch else bound
+
     def process(self, batch: Batch, input_index: int) -> None:
-        bound = self.body.bound_ms
+        bound = self._bound
         timestamps = self._timestamps(batch)
         if bound is None:
             watermarks = [MIN_WATERMARK] * len(timestamps)
@@ -98,8 +104,8 @@ class TimestampsAndWatermarksOperator(Operator):
         return out
 
     def _emit(self) -> None:
-        if self.body.bound_ms is not None and self._highest != MIN_WATERMARK:
-            super().process_watermark(max(MIN_WATERMARK, self._highest - self.body.bound_ms - 1))
+        if self._bound is not None and self._highest != MIN_WATERMARK:
+            super().process_watermark(max(MIN_WATERMARK, self._highest - self._bound - 1))
 
 
 class ChannelWatermarks:

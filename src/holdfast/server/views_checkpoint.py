@@ -69,7 +69,7 @@ def checkpoint(
         is_savepoint=entry.checkpoint_type.is_savepoint,
         savepoint_format=entry.savepoint_format.value if entry.savepoint_format else None,
         trigger_timestamp=entry.trigger_timestamp,
-        latest_ack_timestamp=_or_none_yet(entry.latest_acknowledgement),
+        latest_ack_timestamp=-1 if entry.latest_acknowledgement is None else entry.latest_acknowledgement,
         checkpointed_size=entry.bytes_written,
         state_size=entry.state_size or entry.bytes_written,
         end_to_end_duration=_duration(entry),
@@ -238,7 +238,3 @@ def _restored(restored: RestoredCheckpoint | None) -> models.Restored | None:
 
 def _duration(entry: CheckpointStatistics) -> int:
     return max(0, wall_clock() - entry.trigger_timestamp) if entry.duration is None else entry.duration
-
-
-def _or_none_yet(moment: int | None) -> int:
-    return -1 if moment is None else moment

@@ -77,9 +77,9 @@ class BroadcastState(ReadOnlyBroadcastState):
             encoded_key, encoded_value = self._key.encode(key), self._value.encode(value)
         self._take([encoded_key], [encoded_value])
 
-    def put_all(self, entries: Mapping[Any, Any]) -> None:
+    def put_all(self, dict_value: Mapping[Any, Any]) -> None:
         """All entries, or, when one is not of the type, none."""
-        added = dict(entries)
+        added = dict(dict_value)
         with type_errors_of(self._owner):
             keys, values = self._key.encode_many(list(added)), self._value.encode_many(list(added.values()))
         self._take(keys, values)

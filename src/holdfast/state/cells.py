@@ -52,6 +52,10 @@ class Cells:
         data = self.encode(value)
         return self.decode(data) if self.serializer.immutable else Encoded(data)
 
+    def copy(self, value: Any) -> Any:
+        """What may be kept of a value that others hold too. Here whatever could be changed is encoded anyway."""
+        return value
+
     def _revive(self, data: bytes) -> Any:
         if self._pickled:
             value = self.decode(data)
@@ -77,6 +81,23 @@ class Cells:
     def revive_chunk(self, data: bytes) -> list[Any]:
         """The cells of a stored chunk."""
         return list(map(self.revive, unpack_elements(data)))
+
+
+class OwnedCells(Cells):
+    """For values that nobody outside of the operator holds: each stays live until it is written, whether it could be
+    changed in place or not.
+    """
+
+    def __init__(self, serializer: Serializer) -> None:
+        super().__init__(serializer)
+        self.revive = self.decode
+
+    def admit(self, value: Any) -> Any:
+        return value
+
+    def copy(self, value: Any) -> Any:
+        """Another object, unless the value cannot be changed in place."""
+        return value if self.serializer.is_immutable(value) else self.decode(self.encode(value))
 
 
 def _plain_class(type_info: TypeInformation) -> type | None:

@@ -68,7 +68,7 @@ class FieldsForm(KeyForm):
         return self._make([None if stored is None else field.decode(stored) for field, stored in pairs])
 
     def identity(self, key: Any) -> Hashable:
-        if self._plain and type(key) is tuple:
+        if self._plain and isinstance(key, tuple):
             return key
         pairs = zip(self.fields, self.values(key), strict=True)
         return tuple([None if value is None else field.identity(value) for field, value in pairs])

@@ -87,8 +87,9 @@ class KeyedStateBackend:
 
     # Registration
 
-    def state(self, descriptor: StateDescriptor, namespace_type: Any = None) -> Any:
-        """The state of a descriptor: always the same object for one name.
+    def state(self, descriptor: StateDescriptor, namespace_type: Any = None, owned: bool = False) -> Any:
+        """The state of a descriptor: always the same object for one name. ``owned`` is for an operator that shows its
+        values to nobody.
 
         Restored state is checked against the descriptor here, and rewritten if its type needs that, or if it has got or
         lost a time to live.
@@ -104,7 +105,7 @@ class KeyedStateBackend:
         wanted = StateMeta(descriptor.get_name(), _NO_ID, descriptor.kind, snapshots, ttl is not None)
         meta = self._register(wanted, serializers["value"])
         if meta.name not in self._states:
-            state = make_state(descriptor, self._access, meta, namespaces, self.ttl.time)
+            state = make_state(descriptor, self._access, meta, namespaces, self.ttl.time, owned)
             if isinstance(state, ExpiringState):
                 self.ttl.add(meta, state)
             self._states[meta.name] = state
@@ -192,6 +193,8 @@ class KeyedStateBackend:
         self._committed = stamp
         self._cleaned_up = False
         self.context.clear()
+        for state in self._states.values():
+            state.drop_empty_namespaces()
         cached = sum(state.cached_entries() for state in self._states.values())
         excess = cached - self._cache_limit
         for state in self._states.values():

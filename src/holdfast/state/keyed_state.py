@@ -88,6 +88,8 @@ class KeyedState(ABC):
 
     def set_current_namespace(self, namespace: Any) -> None:
         """Work on another namespace from now on; None is the one that states have by default."""
+        if namespace is self._namespace:
+            return
         identity = None if namespace is None else self._codec().identity(namespace)
         space = self._spaces.get(identity)
         if space is None:
@@ -105,7 +107,23 @@ class KeyedState(ABC):
         """Forget what is cached; nothing may be dirty."""
         for space in self._spaces.values():
             space.live.clear()
-        self._spaces = {identity: space for identity, space in self._spaces.items() if space is self._space}
+        kept = (self._spaces[None], self._space)
+        self._spaces = {identity: space for identity, space in self._spaces.items() if space in kept}
+
+    def drop_empty_namespaces(self) -> None:
+        """Forget which keys have nothing in a namespace, and the namespaces of which nothing else is cached: those of
+        windows come and go. Nothing may be dirty.
+        """
+        for space in self._spaces.values():
+            if space.namespace is not VOID:
+                for identity in [identity for identity, cell in space.live.items() if self._is_empty(cell)]:
+                    del space.live[identity]
+        kept = (self._spaces[None], self._space)
+        self._spaces = {identity: space for identity, space in self._spaces.items() if space.live or space in kept}
+
+    def _is_empty(self, cell: Any) -> bool:
+        """Whether a cached object says that the key has nothing."""
+        return cell is None
 
     def cached_entries(self) -> int:
         return sum(self._weigh(cell) for space in self._spaces.values() for cell in space.live.values())

@@ -82,6 +82,10 @@ class KeyedListState(MergingNamespaces, ListState[Any]):
         self._remember(cached, None if cached.stored is None else cached.stored + cached.added)
         cached.added = []
 
+    def _is_empty(self, cell: Any) -> bool:
+        cached: _CachedList = cell
+        return cached.stored == []
+
     def _weigh(self, cell: Any) -> int:
         return 1 + len(cell.stored or ())
 

@@ -105,6 +105,9 @@ class KeyedMapState(KeyedState, MapState[Any, Any]):
                 pending.writes.append((stored, _NONE if cell is None else self._cells.pack([cell])[0]))
         cached.dirty.clear()
 
+    def _is_empty(self, cell: Any) -> bool:
+        return cell.complete and not cell.entries
+
     def _weigh(self, cell: Any) -> int:
         return 1 + len(cell.entries)
 

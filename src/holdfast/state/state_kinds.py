@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from holdfast.errors import ProgramError
-from holdfast.state.cells import Cells
+from holdfast.state.cells import Cells, OwnedCells
 from holdfast.state.descriptors import (
     AggregatingStateDescriptor,
     MapStateDescriptor,
@@ -39,14 +39,23 @@ _CLASSES: dict[str, tuple[Any, Any]] = {
 
 
 def make_state(
-    descriptor: StateDescriptor, access: StateAccess, meta: StateMeta, namespaces: KeyCodec | None, time: TtlTime
+    descriptor: StateDescriptor,
+    access: StateAccess,
+    meta: StateMeta,
+    namespaces: KeyCodec | None,
+    time: TtlTime,
+    owned: bool = False,
 ) -> KeyedState:
-    """``time`` is for a state with a time to live."""
+    """``time`` is for a state with a time to live, ``owned`` for one without (see ``OwnedCells``)."""
     if descriptor.kind not in _CLASSES:
         raise ProgramError(f"{descriptor!r} is not a descriptor of keyed state.")
     plain, expiring = _CLASSES[descriptor.kind]
     values, ttl = descriptor.serializers()["value"], descriptor.ttl_config
-    cells = Cells(values) if ttl is None else ExpiringCells(values, ttl, time)
+    cells: Cells
+    if ttl is not None:
+        cells = ExpiringCells(values, ttl, time)
+    else:
+        cells = OwnedCells(values) if owned else Cells(values)
     arguments: list[Any] = [cells]
     if isinstance(descriptor, MapStateDescriptor):
         arguments.insert(0, KeyCodec.for_type(descriptor.key_type_info))

@@ -8,7 +8,7 @@ builds anew. The next due timer is the first entry of the index; the others are 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from enum import Enum
 from heapq import heappop, heappush
 from itertools import islice
@@ -26,6 +26,8 @@ _GROUP = slice(HEAD_LENGTH + 8, HEAD_LENGTH + 10)
 _KEY_AT = HEAD_LENGTH + 10
 #: Index entries that are read at a time.
 _READ_AHEAD = 256
+#: Encoded namespaces that are remembered.
+_ENCODED = 16384
 
 
 class TimeDomain(Enum):
@@ -68,6 +70,8 @@ class TimerQueue:
         self._order: list[bytes] = []
         #: Index entries that may be stored and no longer count.
         self._removed: set[bytes] = set()
+        #: Namespaces as they stand in entries.
+        self._encoded: dict[Hashable, bytes] = {}
         self._rewind()
 
     def register(self, timestamp: int, key: Any, namespace: Any = None) -> None:
@@ -83,8 +87,9 @@ class TimerQueue:
     def delete(self, timestamp: int, key: Any, namespace: Any = None) -> None:
         """Remove a timer; nothing happens when it does not exist."""
         entry = self._entry(timestamp, key, namespace)
-        self._added.pop(entry, None)
-        self._removed.add(entry)
+        # Sessions move their timers with every row: what was never stored need not be deleted there.
+        if self._added.pop(entry, None) is None or self._access.store.get(entry) is not None:
+            self._removed.add(entry)
 
     def next_timestamp(self) -> int | None:
         """The time of the earliest timer."""
@@ -133,7 +138,13 @@ class TimerQueue:
                 f"The timers '{self.name}' of operator '{self._access.operator_name}' were registered without a type "
                 f"of namespaces; give one to use them."
             )
-        return namespace_bytes(self._namespaces, namespace)
+        identity = self._namespaces.identity(namespace)
+        known = self._encoded.get(identity)
+        if known is None:
+            if len(self._encoded) >= _ENCODED:
+                self._encoded.clear()
+            known = self._encoded[identity] = namespace_bytes(self._namespaces, namespace)
+        return known
 
     def _first(self) -> bytes | None:
         while self._order and self._order[0] not in self._added:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any
+from typing import Any, ClassVar
 
 from holdfast.errors import ProgramError
 from holdfast.types.durations import milliseconds_of
@@ -96,6 +96,7 @@ class StateTtlConfig:
     StateVisibility = _StateVisibility
     TtlTimeCharacteristic = _TtlTimeCharacteristic
     CleanupStrategies = _CleanupStrategies
+    Builder: ClassVar[type[StateTtlConfigBuilder]]
 
     #: A Time, or whatever else says a length of time.
     ttl: Any
@@ -208,3 +209,6 @@ class StateTtlConfigBuilder:
     def build(self) -> StateTtlConfig:
         strategies = _CleanupStrategies(**self._cleanup)
         return StateTtlConfig(self._ttl, self._update_type, self._visibility, self._characteristic, strategies)
+
+
+StateTtlConfig.Builder = StateTtlConfigBuilder

@@ -123,6 +123,12 @@ class KeyedValueState(SingleValue, ValueState[Any]):
 class _Combining(SingleValue, MergingNamespaces):
     """A single value that two namespaces can combine."""
 
+    def keep_copy(self) -> None:
+        """Whoever has what ``get`` gave of an owned value may change it from now on."""
+        value = self._get()
+        if value is not None:
+            self._live[self._context.identity] = self._cells.copy(value)
+
     def _take(self) -> list[Any]:
         value = self._get()
         if value is None:
@@ -161,7 +167,8 @@ class KeyedReducingState(_Combining, ReducingState[Any]):
         if value is None:
             return self.clear()
         current = self._get()
-        self._put(value if current is None else self._reduce(current, value))
+        reduced = value if current is None else self._reduce(current, value)
+        self._put(self._cells.copy(value) if reduced is value else reduced)
         return None
 
     def _combine(self, left: Any, right: Any) -> Any:

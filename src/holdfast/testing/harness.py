@@ -17,6 +17,7 @@ from holdfast.runtime.epoch import Acknowledgement, EpochSpec, Notification, Not
 from holdfast.runtime.functions import FunctionOperator
 from holdfast.runtime.live_task import forget_live_tasks
 from holdfast.runtime.operator import MAX_WATERMARK, Operator
+from holdfast.runtime.output_tag import OutputTag
 from holdfast.runtime.router import EdgeReader, Outbox
 from holdfast.runtime.task import TaskRun, read_acknowledgement
 from holdfast.state.descriptors import MapStateDescriptor
@@ -26,6 +27,7 @@ from holdfast.state.snapshot_io import SnapshotWriter
 from holdfast.testing.clock import ManualClock
 from holdfast.testing.inputs import Input
 from holdfast.testing.options import Setup
+from holdfast.testing.outputs import Output
 from holdfast.testing.program import LEVEL, KeyBy, TestProgram, build_program
 from holdfast.testing.snapshot import HarnessSnapshot
 
@@ -58,8 +60,8 @@ class Harness:
         self._notifications: list[Notification] = []
         self._base: tuple[int, SubtaskSnapshot] | None = self._restored_base()
         self._run: TaskRun | None = None
-        self._output: list[tuple[Any, int | None]] = []
-        self._reader = EdgeReader(self._program.output)
+        self._output = Output(self._program.output)
+        self._side_outputs = {tag: Output(edge) for tag, edge in self._program.side_outputs.items()}
         where = f"the input of {self._program.operator.describe(setup.subtask)}"
         self._inputs = [Input(edge, setup.subtask, where, self._program.plan.options) for edge in self._program.inputs]
         self._closed = False
@@ -147,17 +149,24 @@ class Harness:
 
     def output(self) -> list[Any]:
         """All rows that came out since the last ``take_output``, those of rolled back epochs too."""
-        return [value for value, _ in self._output]
+        return self._output.values()
 
     def timestamped_output(self) -> list[tuple[Any, int | None]]:
         """The same rows with their event times."""
-        return list(self._output)
+        return list(self._output.rows)
 
     def take_output(self) -> list[Any]:
         """The output so far, which is forgotten."""
         taken = self.output()
-        self._output.clear()
+        self._output.rows.clear()
         return taken
+
+    def side_output(self, output_tag: OutputTag) -> list[Any]:
+        """All rows that went to a side output, one of the option ``side_outputs``."""
+        found = self._side_outputs.get(output_tag.tag_id)
+        if found is None:
+            raise ProgramError(f"Nobody listens to the side output '{output_tag.tag_id}': give side_outputs=[tag].")
+        return found.values()
 
     @property
     def watermark(self) -> int:
@@ -375,7 +384,8 @@ class Harness:
             result = step(*arguments)
             run.chains[0].flush_outputs()
         for envelope in self._outbox.take_all():
-            self._capture(envelope)
+            for output in (self._output, *self._side_outputs.values()):
+                output.capture(envelope)
         return result
 
     @contextmanager
@@ -389,10 +399,3 @@ class Harness:
                 for each in self._inputs:
                     each.roll_back()
             raise
-
-    def _capture(self, envelope: Envelope) -> None:
-        header, body = unpack_header(envelope.payload)
-        if envelope.edge == self._program.output.edge_id and header.rows:
-            batch = self._reader.read(header, body)
-            times = batch.timestamps if batch.timestamps is not None else [None] * len(batch)
-            self._output += zip(batch.values, times, strict=True)

@@ -7,7 +7,7 @@ from typing import Any, Self, Unpack
 
 from holdfast.errors import ProgramError
 from holdfast.runtime.batch import Batch
-from holdfast.runtime.keyed import KeyedProcessOperator
+from holdfast.runtime.keyed import TimedOperator
 from holdfast.state.descriptors import (
     AggregatingStateDescriptor,
     ListStateDescriptor,
@@ -138,8 +138,8 @@ class KeyedOperatorHarness(Harness):
 
     def _count_timers(self, domain: TimeDomain) -> int:
         head = self._head()
-        if not isinstance(head, KeyedProcessOperator):
-            raise ProgramError(f"{head.where} has no timers: only a KeyedProcessFunction sets them.")
+        if not isinstance(head, TimedOperator):
+            raise ProgramError(f"{head.where} has no timers: only a KeyedProcessFunction and windows set them.")
         return head.timers(domain).count()
 
     def _backend(self) -> KeyedStateBackend:

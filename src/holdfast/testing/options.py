@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, TypedDict
 
 from holdfast.errors import ProgramError
+from holdfast.runtime.output_tag import OutputTag
 from holdfast.state.descriptors import MapStateDescriptor
 from holdfast.testing.clock import ManualClock
 
@@ -14,11 +15,12 @@ from holdfast.testing.clock import ManualClock
 class HarnessOptions(TypedDict, total=False):
     """The keyword arguments of harnesses; what is left out is as in ``Setup``."""
 
-    operation: str
+    operation: str | Callable[[Any, Any], Any]
     input_type: Any
     output_type: Any
     broadcast_states: Sequence[MapStateDescriptor]
     broadcast_type: Any
+    side_outputs: Sequence[OutputTag]
     event_time: bool
     backend: str
     parallelism: int
@@ -33,7 +35,8 @@ class Setup:
     """What the harness stands for: one subtask of an operator in a job."""
 
     #: "map", "flat_map", "filter", "reduce" or "process", for a plain callable; a function object says it by its class.
-    operation: str | None = None
+    #: Or what makes the stream: ``lambda stream, function: stream.window(...).process(function)``.
+    operation: str | Callable[[Any, Any], Any] | None = None
     #: Types of the rows that go in and come out, as in the program; pickled when left out.
     input_type: Any = None
     output_type: Any = None
@@ -41,6 +44,8 @@ class Setup:
     #: the type of the elements of that one.
     broadcast_states: Sequence[MapStateDescriptor] = ()
     broadcast_type: Any = None
+    #: What ``side_output`` can be asked for.
+    side_outputs: Sequence[OutputTag] = ()
     #: False: the stream has no timestamps, and ``ctx.timestamp()`` is None.
     event_time: bool = True
     backend: str = "heap"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,6 +53,8 @@ class TestProgram:
     #: The edge of the rows; behind it that of broadcast elements, where there is one.
     inputs: tuple[EdgeSpec, ...]
     output: EdgeSpec
+    #: By tag.
+    side_outputs: Mapping[str, EdgeSpec]
 
 
 def build_program(function: Any, key_by: KeyBy | None, setup: Setup, job_id: str, directory: str) -> TestProgram:
@@ -63,7 +65,9 @@ def build_program(function: Any, key_by: KeyBy | None, setup: Setup, job_id: str
         stream = key_by(stream)
     result = _apply(function, stream, environment, setup)
     result.uid(UID).disable_chaining().set_parallelism(setup.parallelism).set_max_parallelism(setup.max_parallelism)
-    result.sink_to(DiscardSink()).set_parallelism(setup.parallelism)
+    for tag in (None, *setup.side_outputs):
+        stream = result if tag is None else result.get_side_output(tag)
+        stream.sink_to(DiscardSink()).set_parallelism(setup.parallelism)
     graph = environment.get_stream_graph()
     for node in graph.nodes:
         node.event_time = setup.event_time
@@ -79,10 +83,11 @@ def build_program(function: Any, key_by: KeyBy | None, setup: Setup, job_id: str
     plan = plan_job(job, load_backend(setup.backend, {}), TaskOptions(local_dir=directory)).plan
     (chain,) = (chain for chain in plan.chains if chain.level == LEVEL)
     operator = chain.operators[0]
-    (output,) = chain.outputs[operator.operator_id]
     edges = {edge.edge_id: edge for edge in plan.edges}
+    outputs = {edges[number].tag_id: edges[number] for number in chain.outputs[operator.operator_id]}
+    output = outputs.pop(None)
     inputs = tuple(sorted((edges[edge] for edge in chain.inputs), key=lambda edge: edge.input_index))
-    return TestProgram(plan, operator, inputs, edges[output])
+    return TestProgram(plan, operator, inputs, output, {tag: edge for tag, edge in outputs.items() if tag is not None})
 
 
 def _apply(function: Any, stream: DataStream, environment: StreamExecutionEnvironment, setup: Setup) -> DataStream:
@@ -93,6 +98,9 @@ def _apply(function: Any, stream: DataStream, environment: StreamExecutionEnviro
     if isinstance(function, StreamOperator):
         return stream.transform("Operator", setup.output_type, function)
     operation = setup.operation or _operation_of(function)
+    if callable(operation):
+        made: DataStream = operation(stream, function)
+        return made
     arguments = [function] if operation in _WITHOUT_OUTPUT_TYPE else [function, setup.output_type]
     result: DataStream = getattr(stream, operation)(*arguments)
     return result

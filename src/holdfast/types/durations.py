@@ -10,6 +10,14 @@ from holdfast.errors import ConfigurationError
 
 def milliseconds_of(duration: Any) -> int:
     """A ``Duration``, a ``Time``, a ``timedelta`` or a number of milliseconds, as milliseconds."""
+    millis = offset_of(duration)
+    if millis < 0:
+        raise ConfigurationError(f"A length of time of {millis} ms was given; it must not be negative.")
+    return millis
+
+
+def offset_of(duration: Any) -> int:
+    """The same for a shift, which may be negative."""
     if isinstance(duration, timedelta):
         millis = round(duration.total_seconds() * 1000)
     elif isinstance(duration, int) and not isinstance(duration, bool):
@@ -23,6 +31,4 @@ def milliseconds_of(duration: Any) -> int:
                 "an int."
             )
         millis = int(convert())
-    if millis < 0:
-        raise ConfigurationError(f"A length of time of {millis} ms was given; it must not be negative.")
     return millis

@@ -18,6 +18,14 @@ class CheckpointMode(StrEnum):
     AT_LEAST_ONCE = "AT_LEAST_ONCE"
 
 
+class ExecutionMode(StrEnum):
+    """As a stream, with every result; as a batch, with the last ones; or as a batch where all sources are bounded."""
+
+    STREAMING = "STREAMING"
+    BATCH = "BATCH"
+    AUTOMATIC = "AUTOMATIC"
+
+
 class Retention(StrEnum):
     """What a job leaves behind of its checkpoints when it ends."""
 

@@ -1,0 +1,76 @@
+"""Two streams in one set of windows: rows of the first come to input 0, those of the second to input 1.
+
+A window holds (side, row of the first stream or None, row of the second or None); triggers, evictors and assigners see
+rows in this form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from holdfast.runtime.batch import Batch
+from holdfast.runtime.functions import method_of
+from holdfast.runtime.windowing.contexts import WindowContext
+from holdfast.runtime.windowing.evicting import EvictingWindowOperator
+from holdfast.runtime.windowing.functions import WrappingProcess
+from holdfast.runtime.windowing.operator import WindowOperator
+from holdfast.types.typeinfo import TypeInformation, Types
+
+FIRST, SECOND = 0, 1
+
+SidedRow = tuple[int, Any, Any]
+
+
+def sided_type(first: TypeInformation, second: TypeInformation) -> TypeInformation:
+    """The type of rows with their side."""
+    return Types.TUPLE([Types.BYTE(), first, second])
+
+
+class CoGroupOperator(WindowOperator):
+    """Windows of two streams."""
+
+    def process(self, batch: Batch, input_index: int) -> None:
+        rows: list[SidedRow]
+        if input_index == FIRST:
+            rows = [(FIRST, row, None) for row in batch.values]
+        else:
+            rows = [(SECOND, None, row) for row in batch.values]
+        super().process(Batch(rows, batch.timestamps, batch.watermarks, batch.keys), input_index)
+
+    def late(self, value: SidedRow, timestamp: int) -> None:
+        super().late(value[1 + value[0]], timestamp)
+
+
+class EvictingCoGroupOperator(CoGroupOperator, EvictingWindowOperator):
+    """Windows of two streams, with an evictor."""
+
+
+def _sides(elements: list[SidedRow]) -> tuple[list[Any], list[Any]]:
+    return [row for side, row, _ in elements if side == FIRST], [row for side, _, row in elements if side == SECOND]
+
+
+class CallCoGroup(WrappingProcess):
+    """A CoGroupFunction."""
+
+    def process(self, key: Any, context: WindowContext[Any], elements: list[Any]) -> Iterable[Any] | None:
+        results: Iterable[Any] | None = method_of(self.wrapped_function, "co_group")(*_sides(elements))
+        return results
+
+
+class CallJoin(WrappingProcess):
+    """A JoinFunction, for every pair of rows."""
+
+    def process(self, key: Any, context: WindowContext[Any], elements: list[Any]) -> Iterable[Any] | None:
+        join = method_of(self.wrapped_function, "join")
+        firsts, seconds = _sides(elements)
+        return [join(first, second) for first in firsts for second in seconds]
+
+
+class CallFlatJoin(WrappingProcess):
+    """A FlatJoinFunction, for every pair of rows."""
+
+    def process(self, key: Any, context: WindowContext[Any], elements: list[Any]) -> Iterable[Any] | None:
+        join = self.wrapped_function.join
+        firsts, seconds = _sides(elements)
+        return [row for first in firsts for second in seconds for row in join(first, second) or ()]

@@ -1,0 +1,47 @@
+"""Timers of windows: the window is their namespace."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from holdfast.runtime.windowing.serializers import WindowSerializer
+from holdfast.state.key_table import KeyContext
+from holdfast.state.timers import TimerQueue
+
+#: Timers that are remembered; beyond it they are all forgotten, and registered again.
+_REMEMBERED = 500_000
+
+
+class WindowTimers:
+    """The timers of one domain. Every row registers those of its windows: one that is known to be there costs the look
+    into a set.
+    """
+
+    def __init__(self, queue: TimerQueue, keys: KeyContext, windows: WindowSerializer) -> None:
+        self._queue = queue
+        self._keys = keys
+        self._namespace = windows.namespace
+        self._known: set[tuple[int, Any, Any]] = set()
+        #: The timer that was deleted or fired last: an operator and its trigger delete the same one.
+        self._gone: tuple[int, Any, Any] | None = None
+
+    def register(self, time: int, window: Any) -> None:
+        keys, known = self._keys, self._known
+        timer = (time, keys.identity, window)
+        if timer in known:
+            return
+        if len(known) >= _REMEMBERED:
+            known.clear()
+        known.add(timer)
+        self._gone = None
+        self._queue.register(time, keys.key, self._namespace(window))
+
+    def delete(self, time: int, window: Any) -> None:
+        if (time, self._keys.identity, window) != self._gone:
+            self.gone(time, window)
+            self._queue.delete(time, self._keys.key, self._namespace(window))
+
+    def gone(self, time: int, window: Any) -> None:
+        """A timer of the current key fires: it is no longer there."""
+        self._gone = (time, self._keys.identity, window)
+        self._known.discard(self._gone)

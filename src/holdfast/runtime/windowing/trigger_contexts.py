@@ -1,0 +1,47 @@
+"""The contracts of what triggers are given."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+from holdfast.state.descriptors import StateDescriptor
+
+
+class TriggerContext(ABC):
+    """Given to triggers. Timers and state are those of the current key and window."""
+
+    @abstractmethod
+    def get_current_processing_time(self) -> int: ...
+
+    @abstractmethod
+    def get_current_watermark(self) -> int: ...
+
+    @abstractmethod
+    def register_processing_time_timer(self, time: int) -> None:
+        """``on_processing_time`` is called when the clock has come to ``time``."""
+
+    @abstractmethod
+    def register_event_time_timer(self, time: int) -> None:
+        """``on_event_time`` is called when the watermark has come to ``time``."""
+
+    @abstractmethod
+    def delete_processing_time_timer(self, time: int) -> None: ...
+
+    @abstractmethod
+    def delete_event_time_timer(self, time: int) -> None: ...
+
+    @abstractmethod
+    def get_partitioned_state(self, state_descriptor: StateDescriptor) -> Any:
+        """State of the trigger for the current key and window."""
+
+    @abstractmethod
+    def get_metric_group(self) -> Any: ...
+
+
+class OnMergeContext(TriggerContext):
+    """Given to ``on_merge``."""
+
+    @abstractmethod
+    def merge_partitioned_state(self, state_descriptor: StateDescriptor) -> None:
+        """Make the state of all merged windows that of the result: list, reducing or aggregating state."""

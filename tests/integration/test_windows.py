@@ -1,0 +1,29 @@
+"""Windows on Spark: a worker is killed, and results are exact."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.integration.programs import published
+from tests.kit.driver import DriverProgram
+from tests.kit.faults import FaultPlan
+from tests.spark.window_jobs import EPOCHS, expected
+
+PROGRAM = Path(__file__).with_name("window_job.py")
+
+
+@pytest.mark.slow
+def test_sessions_and_late_rows_survive_a_kill(tmp_path: Path) -> None:
+    """The worker dies behind the commit of an epoch: sessions that it merged are merged again."""
+    faults = FaultPlan(tmp_path / "faults")
+    faults.add("task.after-commit", "kill", epoch=3, level=1)
+    with DriverProgram(PROGRAM, [str(tmp_path)], tmp_path / "log", faults.environment) as driver:
+        assert driver.wait(240) == 0, driver.output[-4000:]
+        restarts = int(driver.output.rpartition("restarts=")[2].split()[0])
+    assert not faults.not_reached()
+    assert restarts == 1
+    sums, late = expected("session", EPOCHS[:5])
+    assert published(tmp_path / "sums") == sums
+    assert published(tmp_path / "late") == late

@@ -1,0 +1,32 @@
+"""Sessions with late rows on Spark, as a driver program: sums to one sink, late rows to another."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from pathlib import Path
+
+from tests.integration.programs import environment
+from tests.spark.window_jobs import EPOCHS, add_windows
+
+
+def run(directory: Path) -> int:
+    """How often the job was restarted."""
+    env = environment(
+        **{
+            "execution.checkpointing.interval": "10 ms",
+            "execution.checkpointing.dir": str(directory / "chk"),
+            "holdfast.epoch.idle-wait": "1 ms",
+            "restart-strategy.type": "fixed-delay",
+            "restart-strategy.fixed-delay.attempts": "5",
+            "restart-strategy.fixed-delay.delay": "10 ms",
+        }
+    )
+    add_windows(env, directory, "session", "aggregate", epochs=EPOCHS[:5])
+    return env.execute("windows").get_history().restarts
+
+
+if __name__ == "__main__":
+    logging.basicConfig(level=logging.INFO)
+    logging.getLogger("py4j").setLevel(logging.ERROR)
+    print(f"FINISHED restarts={run(Path(sys.argv[1]))}", flush=True)
