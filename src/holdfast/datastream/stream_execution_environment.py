@@ -210,7 +210,6 @@ class StreamExecutionEnvironment:
             sources_of([source_name], [data_frame])
         node = self.add_node(source_name, None, None, resolve(data_frame.schema), [])
         node.data_frame = data_frame
-        node.bounded = not data_frame.isStreaming
         node.parallelism = 1
         return DataStream(self, node)
 
