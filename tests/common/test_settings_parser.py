@@ -73,6 +73,8 @@ def test_all_settings_can_be_set():
             "holdfast.epoch.max-rows": "10",
             "holdfast.epoch.max-time": "1 s",
             "holdfast.epoch.idle-wait": "1 ms",
+            "holdfast.stream.interval": "5 s",
+            "holdfast.stream.available-now": "true",
             "holdfast.exchange.envelope-bytes": "1 mb",
             "holdfast.row.max-bytes": "2 mb",
             "holdfast.state.local-dir": "/fast",
@@ -100,7 +102,7 @@ def test_all_settings_can_be_set():
         inline_threshold=1024,
     )
     assert settings.checkpoint.storage is StorageKind.FILESYSTEM
-    assert settings.epoch == EpochSettings(10, 1_000, 1, 1 << 20, 2 << 20)
+    assert settings.epoch == EpochSettings(10, 1_000, 1, 1 << 20, 2 << 20, 5_000, True)
     assert settings.backend.local_dir == "/fast"
     assert settings.recovery == RecoverySettings("file:///c/chk-1", True, True, True)
     assert (settings.parallelism, settings.max_parallelism, settings.job_id) == (4, 64, "abc")

@@ -17,7 +17,7 @@ def test_what_was_read_is_not_read_again() -> None:
     assert (first.finished, second.finished) == (True, False)
     again = DataFrameProgress(FRAMES, [record("a", [first]), record("b", [second])])
     assert again.unread() == tuple(FRAMES[1:])
-    assert again.read_with(FRAMES[1:]) == {"a", "b"}
+    assert again.read == {"a"}
 
 
 def test_the_state_of_another_source_is_not_taken_for_having_been_read() -> None:

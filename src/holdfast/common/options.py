@@ -310,6 +310,18 @@ EPOCH_MAX_TIME: Option[int] = Option(
 EPOCH_IDLE_WAIT: Option[int] = Option(
     "holdfast.epoch.idle-wait", DURATION, 500, "Pause before the next epoch when sources had nothing to read."
 )
+STREAM_INTERVAL: Option[int] = Option(
+    "holdfast.stream.interval",
+    DURATION,
+    0,
+    "Least time between the micro-batches of Spark's streams; 0 makes the next one as soon as the one before is read.",
+)
+STREAM_AVAILABLE_NOW: Option[bool] = Option(
+    "holdfast.stream.available-now",
+    BOOLEAN,
+    False,
+    "Spark's streams end behind what is there when the job starts, as with Spark's trigger of this name.",
+)
 JOB_ID: Option[str | None] = Option(
     "holdfast.job-id",
     TEXT,

@@ -149,6 +149,8 @@ def epoch_settings(configuration: Configuration) -> EpochSettings:
         max_rows=get(options.EPOCH_MAX_ROWS),
         max_time_ms=get(options.EPOCH_MAX_TIME),
         idle_wait_ms=get(options.EPOCH_IDLE_WAIT),
+        stream_interval_ms=get(options.STREAM_INTERVAL),
+        stream_available_now=get(options.STREAM_AVAILABLE_NOW),
         envelope_bytes=get(options.ENVELOPE_BYTES),
         max_row_bytes=get(options.ROW_MAX_BYTES),
     )

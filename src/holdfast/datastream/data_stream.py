@@ -33,6 +33,7 @@ from holdfast.runtime.sink import SinkFunction, TwoPhaseCommitSink
 from holdfast.runtime.stream_operator import KeyedStreamOperatorHost, StreamOperator, StreamOperatorHost
 from holdfast.runtime.watermarks import TimestampsAndWatermarksOperator
 from holdfast.runtime.windowing.assigners import WindowAssigner
+from holdfast.spark.for_each_batch import BatchFunction, ForEachBatchSink
 from holdfast.state.descriptors import MapStateDescriptor
 from holdfast.types.resolve import resolve
 from holdfast.types.typeinfo import FieldsTypeInfo, TypeInformation, Types
@@ -248,6 +249,14 @@ class DataStream(StreamSettings):
         node = self._environment.add_node("Sink", SinkOperator, sink, self.get_type(), [self._connection()])
         node.is_sink = True
         return DataStreamSink(node)
+
+    def for_each_batch(self, func: BatchFunction, staging_path: str | None = None) -> DataStreamSink:
+        """Hand rows to any writer of Spark's when their checkpoint is complete: ``func(data_frame, batch_id)``, in the
+        driver. After a failure the same id comes again, with the same rows, and never with others.
+
+        Until then rows are in files below ``staging_path``, or the directory of checkpoints.
+        """
+        return self.sink_to(ForEachBatchSink(func, staging_path)).name("For Each Batch")
 
     def add_sink(self, sink_func: SinkFunction | TwoPhaseCommitSink) -> DataStreamSink:
         """Hand rows to a function one by one. A sink with transactions goes to ``sink_to``."""

@@ -36,6 +36,7 @@ from holdfast.graph.submission import submit
 from holdfast.runtime.endpoints import SourceOperator
 from holdfast.runtime.operator import Operator
 from holdfast.runtime.source import Source, SourceFunction
+from holdfast.spark.stream_plan import sources_of
 from holdfast.types.resolve import resolve
 from holdfast.types.typeinfo import TypeInformation
 
@@ -200,11 +201,13 @@ class StreamExecutionEnvironment:
         return DataStream(self, node)
 
     def from_data_frame(self, data_frame: Any, source_name: str = "DataFrame") -> DataStream:
-        """The rows of a bounded Spark DataFrame, which Spark itself reads and splits."""
-        if getattr(data_frame, "isStreaming", False):
-            raise ProgramError("from_data_frame() takes a bounded DataFrame for now; this one is streaming.")
+        """The rows of a Spark DataFrame, which Spark itself reads and splits: a bounded one whole, in one epoch, a
+        streaming one by its micro-batches.
+        """
         if not hasattr(data_frame, "mapInArrow"):
             raise ProgramError(f"from_data_frame() takes a Spark DataFrame; got {type(data_frame).__name__}.")
+        if data_frame.isStreaming:
+            sources_of([source_name], [data_frame])
         node = self.add_node(source_name, None, None, resolve(data_frame.schema), [])
         node.data_frame = data_frame
         node.parallelism = 1

@@ -6,15 +6,17 @@ from holdfast.checkpoint.restore_rules import Matching, OperatorMatch, decide
 from holdfast.checkpoint.storage import open_snapshot
 from holdfast.errors import HoldfastError
 from holdfast.graph.job_graph import JobSettings, build_job_graph
-from holdfast.graph.planner import plan_job
+from holdfast.graph.planner import PlannedJob, plan_job
 from holdfast.graph.restore_plan import OperatorPlan, RestorePlan
 from holdfast.graph.stream_graph import StreamGraph
 from holdfast.graph.submission import job_facts, session_of
 from holdfast.runtime.declarations import Occasion
-from holdfast.runtime.plan import JobPlan, OperatorSpec, TaskOptions
+from holdfast.runtime.plan import OperatorSpec, TaskOptions
 from holdfast.runtime.rehearsal import rehearse_operator, stored_states
 from holdfast.spark.checkpoints import restore_rules
 from holdfast.spark.data_frame_progress import refuse_state
+from holdfast.spark.job import DataFrameInput
+from holdfast.spark.stream_inputs import refuse_position
 from holdfast.state.backends import load_backend
 from holdfast.state.handles import FileHandle, OperatorRecord
 from holdfast.state.outcomes import Fate, StateOutcome
@@ -30,15 +32,16 @@ def rehearse(graph: StreamGraph, settings: JobSettings, path: str, open_function
     job_graph = build_job_graph(graph, _JOB, _JOB, settings, parallelism)
     matching = decide(metadata, job_facts(job_graph).operators, restore_rules(settings.recovery))
     job_graph = build_job_graph(graph, _JOB, _JOB, settings, parallelism, matching.max_parallelism)
-    plan = plan_job(job_graph, load_backend(settings.backend.name, settings.backend.options), TaskOptions()).plan
-    occasion = Occasion(plan, metadata.checkpoint_id, open_functions)
-    operators = _Rehearsal(plan, _ReadOnce(reader), occasion).operators(matching)
+    planned = plan_job(job_graph, load_backend(settings.backend.name, settings.backend.options), TaskOptions())
+    occasion = Occasion(planned.plan, metadata.checkpoint_id, open_functions)
+    operators = _Rehearsal(planned, _ReadOnce(reader), occasion).operators(matching)
     return RestorePlan(path, metadata.checkpoint_id, tuple(operators), matching.refusal)
 
 
 class _Rehearsal:
-    def __init__(self, plan: JobPlan, reader: SnapshotReader, occasion: Occasion) -> None:
-        self._specs = {spec.operator_id: spec for spec in plan.operators()}
+    def __init__(self, planned: PlannedJob, reader: SnapshotReader, occasion: Occasion) -> None:
+        self._specs = {spec.operator_id: spec for spec in planned.plan.operators()}
+        self._data_frames = {each.operator_id: each for each in planned.data_frames}
         self._reader = reader
         self._occasion = occasion
 
@@ -56,7 +59,8 @@ class _Rehearsal:
             states = self._all_of(record, Fate.REFUSED, refusal) if record is not None else []
             reads: tuple[int, ...] = ()
         elif spec is None:
-            states, reads = self._of_data_frame(operator.name, record) if record is not None else [], ()
+            source = self._data_frames[operator.operator_id]
+            states, reads = self._of_data_frame(source, record) if record is not None else [], ()
         else:
             states, reads, refusal = self._of_spec(spec, match)
         return OperatorPlan(
@@ -71,9 +75,12 @@ class _Rehearsal:
             match.warnings,
         )
 
-    def _of_data_frame(self, name: str, record: OperatorRecord) -> list[StateOutcome]:
-        """Spark reads it: that it was read is all its state."""
-        refusal = refuse_state(name, record)
+    def _of_data_frame(self, source: DataFrameInput, record: OperatorRecord) -> list[StateOutcome]:
+        """Spark reads it: its state is that it was read, or how far."""
+        if source.streaming:
+            refusal = refuse_position(source, record, self._reader)
+        else:
+            refusal = refuse_state(source.name, record)
         return self._all_of(record, Fate.KEPT if refusal is None else Fate.REFUSED, refusal or "")
 
     def _of_spec(

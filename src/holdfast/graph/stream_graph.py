@@ -87,7 +87,9 @@ class Node:
     @property
     def bounded(self) -> bool:
         """Of a source: whether its rows come to an end."""
-        return self.data_frame is not None or bool(getattr(self.body, "bounded", False))
+        if self.data_frame is not None:
+            return not getattr(self.data_frame, "isStreaming", False)
+        return bool(getattr(self.body, "bounded", False))
 
     @property
     def keyed(self) -> bool:

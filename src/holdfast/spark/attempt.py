@@ -20,11 +20,11 @@ from holdfast.spark.acceptance import accept_epoch
 from holdfast.spark.anchor import build_anchor, executors_of, spread_evenly
 from holdfast.spark.checkpoints import JobCheckpoints, RestorePoint
 from holdfast.spark.control import JobControl
-from holdfast.spark.data_frame_progress import DataFrameProgress
 from holdfast.spark.epoch_runner import EpochRunner
 from holdfast.spark.execution_graph import ExecutionGraph
 from holdfast.spark.job import EpochRecord, Job, JobHistory
 from holdfast.spark.running_checkpoints import RunningCheckpoints
+from holdfast.spark.spark_inputs import SparkInputs
 from holdfast.spark.transactions import SinkTransactions
 from holdfast.state.handles import CheckpointRequest
 from holdfast.types.clock import wall_clock
@@ -78,7 +78,7 @@ class Attempt:
         self._ended = False
         #: The epoch in which the input ended.
         self._last_epoch: int | None = None
-        self._data_frames = DataFrameProgress(self._job.data_frames, point.operators if point is not None else ())
+        self._inputs = SparkInputs(self._job, context.session, point, context.control.wake)
         self._spread_over = executors_of(context.session)
         self._placement: tuple[str, ...] = ()
         self._anchor = build_anchor(context.session, self._job.plan.slots)
@@ -98,6 +98,7 @@ class Attempt:
         if self._point is not None and self._point.relabelled:
             coordinator.force_full_next()
         try:
+            self._inputs.start()
             while not self._ended:
                 self._context.control.check()
                 self._wait()
@@ -106,13 +107,14 @@ class Attempt:
                     return Outcome.SPREAD_AGAIN
                 last = coordinator.triggers.take_last()
                 if last is None:
-                    self._run_epoch(coordinator.trigger_if_due(self._epoch + 1, wall_clock()))
+                    self._run_epoch(self._due_snapshot())
                 elif self._ended_with_savepoint(last):
                     return Outcome.FINISHED
             self._finish()
             return Outcome.FINISHED
         finally:
             self._checkpoints.abandon()
+            self._inputs.close()
             self._runner.close()
             self._anchor.release()
 
@@ -122,16 +124,15 @@ class Attempt:
         self, request: CheckpointRequest | None, read_sources: bool = True, close: bool = False, drain: bool = False
     ) -> None:
         context = self._context
-        unread = self._data_frames.unread() if read_sources else ()
-        over = self._data_frames.unread() if drain else unread
-        spec = self._spec(request, read_sources, close, drain, self._data_frames.read_with(over))
+        taken = self._inputs.take(read_sources, drain)
+        spec = self._spec(request, read_sources, close, drain, taken.over)
         started = time.time()
-        acknowledgements, partitions = self._runner.run(spec, unread)
+        acknowledgements, partitions = self._runner.run(spec, taken.slices)
         failpoint("driver.epoch-collected", epoch=spec.epoch, attempt=spec.attempt)
         plan = self._job.plan
         self._accepted = accept_epoch(acknowledgements, spec.epoch, plan.levels, plan.slots, partitions)
         self._epoch = spec.epoch
-        self._data_frames.mark_read(unread)
+        self._inputs.accept(taken, spec.epoch)
         rows = self._take_in(acknowledgements)
         context.transactions.add(spec.epoch, (h for a in acknowledgements for h in a.transactions))
         context.history.epochs.append(
@@ -142,9 +143,11 @@ class Attempt:
         self._idle = rows == 0
         if request is not None:
             assert spec.writer is not None
-            self._checkpoints.take(request, spec.writer.notes(), acknowledgements, self._data_frames.snapshots())
+            own = self._inputs.store(spec.writer, self._number)
+            self._checkpoints.take(request, spec.writer.notes(), acknowledgements, own)
         else:
             self._checkpoints.settle()
+        self._inputs.release(self._checkpoints.durable_epoch)
         context.transactions.publish_epoch(everything=self._publishes_every_epoch())
 
     def _spec(
@@ -188,7 +191,7 @@ class Attempt:
         timers = [a.next_timer for a in acknowledgements if a.next_timer is not None]
         self._next_timer = min(timers, default=None)
         own = [a for a in acknowledgements if a.group == 0]
-        self._ended = all(a.ended for a in own) and not self._data_frames.unread()
+        self._ended = all(a.ended for a in own) and self._inputs.ended
         if self._ended and self._last_epoch is None:
             self._last_epoch = self._epoch
         history.restored_bytes += sum(a.restored_bytes for a in acknowledgements)
@@ -215,12 +218,23 @@ class Attempt:
 
     def _wait(self) -> None:
         """After an epoch without rows: sleep until sources may have something, a timer or a checkpoint is due."""
-        if not self._idle:
+        if not self._idle and not self._inputs.alone:
             return
         coordinator, now = self._context.checkpoints.coordinator, wall_clock()
         due = [now + self._job.epoch.idle_wait_ms]
         due += [t for t in (self._next_timer, coordinator.next_due()) if t is not None]
-        self._context.control.sleep((min(due) - now) / 1000, unless=coordinator.is_asked_for_one)
+        self._context.control.sleep((min(due) - now) / 1000, unless=self._called)
+
+    def _called(self) -> bool:
+        return self._context.checkpoints.coordinator.is_asked_for_one() or self._inputs.waiting()
+
+    def _due_snapshot(self) -> CheckpointRequest | None:
+        """What the next epoch carries: what was asked for or is due, or what an input waits for."""
+        coordinator, epoch = self._context.checkpoints.coordinator, self._epoch + 1
+        request = coordinator.trigger_if_due(epoch, wall_clock())
+        if request is None and self._inputs.want_checkpoint and not coordinator.pending_ids():
+            request = coordinator.trigger(SnapshotTrigger(), epoch, wall_clock())
+        return request
 
     def _should_spread_again(self) -> bool:
         """An executor came, for one that was lost or beside the others, and the checkpoint just taken lets state

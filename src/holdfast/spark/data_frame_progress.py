@@ -1,6 +1,4 @@
-"""Which DataFrames were read. A bounded DataFrame is read in one epoch, whole; that it was is operator state of its
-source.
-"""
+"""Which bounded DataFrames were read. One is read in one epoch, whole; that it was is operator state of its source."""
 
 from __future__ import annotations
 
@@ -26,9 +24,10 @@ class DataFrameProgress:
     def unread(self) -> tuple[DataFrameInput, ...]:
         return tuple(source for source in self._all if source.operator_id not in self._read)
 
-    def read_with(self, sources: Iterable[DataFrameInput]) -> frozenset[str]:
-        """The operator ids of what will have been read once ``sources`` are."""
-        return frozenset(self._read | {source.operator_id for source in sources})
+    @property
+    def read(self) -> frozenset[str]:
+        """The operator ids of what was read."""
+        return frozenset(self._read)
 
     def mark_read(self, sources: Iterable[DataFrameInput]) -> None:
         self._read |= {source.operator_id for source in sources}

@@ -1,37 +1,51 @@
-"""Level 0 of a DataFrame: its partitions, as Spark made them, are split into envelopes. It holds no state."""
+"""Level 0 of DataFrames: their partitions, as Spark made them, are split into envelopes. It holds no state."""
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import msgspec
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark import TaskContext
 from pyspark.core.broadcast import Broadcast
 
 from holdfast.runtime.batch import Batch
 from holdfast.runtime.envelope import GROUP_SIZE, Barrier, Header, pack
 from holdfast.runtime.epoch import Acknowledgement, EpochSpec, OperatorProgress
-from holdfast.runtime.operator import MAX_WATERMARK
+from holdfast.runtime.operator import MAX_WATERMARK, MIN_WATERMARK
 from holdfast.runtime.plan import JobPlan
 from holdfast.runtime.router import Outbox, Router
 from holdfast.spark.epoch_property import announced_epoch
 from holdfast.spark.failures import reporting_failures
-from holdfast.spark.job import DataFrameInput
+from holdfast.spark.job import DataFrameSlice
 from holdfast.spark.level_task import ArrowFunction, AttemptIdentity, envelope_batches, plan_of
 from holdfast.types.arrow import row_reader, schema_of
+
+#: Spark's batches are as small as those of the exchange, whose rows are large.
+_BATCH_ROWS = 8_192
+
+
+class _Origin(NamedTuple):
+    """What a task knows of a DataFrame."""
+
+    operator_id: str
+    name: str
+    edge_ids: tuple[int, ...]
 
 
 def data_frame_function(
     plan: Broadcast[bytes],
     identity: AttemptIdentity,
-    source: DataFrameInput,
+    part: DataFrameSlice,
     first_partition: int,
     values: list[int],
 ) -> ArrowFunction:
     """``first_partition`` is where the DataFrame's partitions begin in the union that makes up level 0."""
-    group, operator_id, name, edge_ids = source.group, source.operator_id, source.name, source.edge_ids
+    group, tagged = part.group, part.tagged
+    origins = [_Origin(each.operator_id, each.name, each.edge_ids) for each in part.inputs]
 
     def run_partition(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         context = TaskContext.get()
@@ -39,50 +53,79 @@ def data_frame_function(
         with reporting_failures():
             job, spec = plan_of(plan, identity), announced_epoch(context)
             index = context.partitionId() - first_partition
-            partition = _Partition(job, group, index, spec, operator_id, f"source '{name}'", edge_ids)
-            yield from partition.run(batches, values)
+            partition = _Partition(job, group, index, spec, origins)
+            larger = _larger(batches)
+            rows = _by_tag(larger) if tagged else ((0, batch) for batch in larger)
+            yield from partition.run(rows, values, over=not tagged)
 
     return run_partition
+
+
+def _larger(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    waiting: list[pa.RecordBatch] = []
+    for batch in batches:
+        waiting.append(batch)
+        if sum(map(len, waiting)) >= _BATCH_ROWS:
+            yield pa.concat_batches(waiting)
+            waiting = []
+    if waiting:
+        yield pa.concat_batches(waiting)
+
+
+def _by_tag(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """The rows of each stream, in its own columns. Beside the tag a row has one column for each stream."""
+    for batch in batches:
+        for tag in pc.unique(batch.column(0)).to_pylist():
+            rows = batch.filter(pc.equal(batch.column(0), tag)).column(tag + 1)
+            yield tag, pa.RecordBatch.from_struct_array(rows)
+
+
+class _Output:
+    """The edges that the rows of one DataFrame go to."""
+
+    def __init__(self, plan: JobPlan, origin: _Origin, index: int, outbox: Outbox) -> None:
+        edges = [edge for edge in plan.edges if edge.edge_id in origin.edge_ids]
+        self.operator_id = origin.operator_id
+        self.rows = 0
+        self._schema = schema_of(edges[0].type_info)
+        self._read_rows = row_reader(edges[0].type_info)
+        self._routers = [Router(edge, index, index, f"source '{origin.name}'", plan.options) for edge in edges]
+        for router in self._routers:
+            router.begin_epoch(outbox)
+
+    def collect(self, arrow: pa.RecordBatch) -> None:
+        self.rows += arrow.num_rows
+        columns = [column.cast(field.type) for column, field in zip(arrow.columns, self._schema, strict=True)]
+        batch = Batch.of_arrow(pa.RecordBatch.from_arrays(columns, schema=self._schema), self._read_rows)
+        for router in self._routers:
+            router.collect(batch)
+
+    def flush(self) -> None:
+        for router in self._routers:
+            router.flush()  # the driver says when a DataFrame has ended
 
 
 class _Partition:
     """One execution of one partition."""
 
-    def __init__(
-        self,
-        plan: JobPlan,
-        group: int,
-        index: int,
-        spec: EpochSpec,
-        operator_id: str,
-        where: str,
-        edge_ids: tuple[int, ...],
-    ) -> None:
+    def __init__(self, plan: JobPlan, group: int, index: int, spec: EpochSpec, origins: Sequence[_Origin]) -> None:
         self._group = group
         self._index = index
         self._spec = spec
-        self._operator_id = operator_id
         self._nonce = uuid.uuid4().hex[:16]
         self._outbox = Outbox(group * GROUP_SIZE + index, plan.slots)
-        edges = [edge for edge in plan.edges if edge.edge_id in edge_ids]
-        self._type = edges[0].type_info
-        self._routers = [Router(edge, index, index, where, plan.options) for edge in edges]
-        for router in self._routers:
-            router.begin_epoch(self._outbox)
+        self._outputs = [_Output(plan, origin, index, self._outbox) for origin in origins]
 
-    def run(self, batches: Iterator[pa.RecordBatch], values: list[int]) -> Iterator[pa.RecordBatch]:
-        read_rows, schema = row_reader(self._type), schema_of(self._type)
-        rows = 0
-        for arrow in batches:
-            rows += arrow.num_rows
-            columns = [column.cast(field.type) for column, field in zip(arrow.columns, schema, strict=True)]
-            batch = Batch.of_arrow(pa.RecordBatch.from_arrays(columns, schema=schema), read_rows)
-            for router in self._routers:
-                router.collect(batch)
+    def run(
+        self, rows: Iterator[tuple[int, pa.RecordBatch]], values: list[int], over: bool
+    ) -> Iterator[pa.RecordBatch]:
+        """``rows`` are batches with the place of their DataFrame; ``over`` says that no later epoch has more."""
+        for place, batch in rows:
+            self._outputs[place].collect(batch)
             yield from envelope_batches(iter(self._outbox.take()), values)
-        for router in self._routers:
-            router.flush()  # the driver says when a DataFrame has ended
-        self._outbox.to_coordinator(0, pack(Header(), msgspec.msgpack.encode(self._acknowledgement(rows))))
+        for output in self._outputs:
+            output.flush()
+        self._outbox.to_coordinator(0, pack(Header(), msgspec.msgpack.encode(self._acknowledgement(over))))
         checkpoint = self._spec.checkpoint
         barrier = Barrier(
             self._spec.attempt,
@@ -94,6 +137,7 @@ class _Partition:
         )
         yield from envelope_batches(iter(self._outbox.close(barrier)), values)
 
-    def _acknowledgement(self, rows: int) -> Acknowledgement:
-        progress = OperatorProgress(self._operator_id, 0, rows, rows, MAX_WATERMARK, True)
-        return Acknowledgement(self._group, 0, self._index, self._spec.epoch, self._nonce, {}, (progress,), ended=True)
+    def _acknowledgement(self, over: bool) -> Acknowledgement:
+        watermark = MAX_WATERMARK if over else MIN_WATERMARK
+        progress = tuple(OperatorProgress(o.operator_id, 0, o.rows, o.rows, watermark, over) for o in self._outputs)
+        return Acknowledgement(self._group, 0, self._index, self._spec.epoch, self._nonce, {}, progress, ended=over)

@@ -19,7 +19,7 @@ from holdfast.runtime.task import read_acknowledgement
 from holdfast.spark.anchor import Anchor
 from holdfast.spark.data_frame_task import data_frame_function
 from holdfast.spark.epoch_property import announce_epoch
-from holdfast.spark.job import DataFrameInput
+from holdfast.spark.job import DataFrameSlice
 from holdfast.spark.level_task import ArrowFunction, AttemptIdentity, level_function
 
 logger = logging.getLogger(__name__)
@@ -42,15 +42,14 @@ class EpochRunner:
         self._levels: DataFrame | None = None
 
     def run(
-        self, spec: EpochSpec, data_frames: tuple[DataFrameInput, ...]
+        self, spec: EpochSpec, slices: tuple[DataFrameSlice, ...]
     ) -> tuple[list[Acknowledgement], Mapping[int, int]]:
-        """All acknowledgements of the epoch, and the partitions of each DataFrame that it read."""
+        """All acknowledgements of the epoch, and by group the partitions of each DataFrame that it read."""
         announce_epoch(self._anchor.session, spec)
         partitions = {
-            source.group: int(source.data_frame._jdf.queryExecution().toRdd().getNumPartitions())
-            for source in data_frames
+            each.group: int(each.data_frame._jdf.queryExecution().toRdd().getNumPartitions()) for each in slices
         }
-        rows = self._build(data_frames, partitions) if data_frames else self._own_sources()
+        rows = self._build(slices, partitions) if slices else self._own_sources()
         # Only messages for the coordinator leave the last level. The selection is made anew for each epoch: Spark
         # plans and runs all stages of it, where the same DataFrame collected twice would give the old rows again.
         payloads = rows.select("payload").toArrow().column("payload")
@@ -62,15 +61,15 @@ class EpochRunner:
             self._levels = self._build((), {})
         return self._levels
 
-    def _build(self, data_frames: tuple[DataFrameInput, ...], partitions: Mapping[int, int]) -> DataFrame:
+    def _build(self, slices: tuple[DataFrameSlice, ...], partitions: Mapping[int, int]) -> DataFrame:
         slots, values = self._plan.slots, self._anchor.values
         rows = self._anchor.table.mapInArrow(self._function(0, []), EXCHANGE_DDL)
         senders, first = list(range(slots)), slots
-        for source in data_frames:
-            count = partitions[source.group]
-            function = data_frame_function(self._packed_plan, self._identity, source, first, values)
-            rows = rows.union(source.data_frame.mapInArrow(function, EXCHANGE_DDL))
-            senders += [source.group * GROUP_SIZE + index for index in range(count)]
+        for each in slices:
+            count = partitions[each.group]
+            function = data_frame_function(self._packed_plan, self._identity, each, first, values)
+            rows = rows.union(each.data_frame.mapInArrow(function, EXCHANGE_DDL))
+            senders += [each.group * GROUP_SIZE + index for index in range(count)]
             first += count
         for level in range(1, self._plan.levels):
             rows = self._exchange(rows).mapInArrow(self._function(level, senders), EXCHANGE_DDL)

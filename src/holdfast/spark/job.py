@@ -38,13 +38,29 @@ class JobStatus(Enum):
 
 @dataclass(frozen=True)
 class DataFrameInput:
-    """A bounded DataFrame that Spark itself reads in level 0, and the edges that its rows go to."""
+    """A DataFrame that Spark itself reads in level 0, and the edges that its rows go to."""
 
     group: int
     operator_id: str
     name: str
     data_frame: Any
     edge_ids: tuple[int, ...]
+
+    @property
+    def streaming(self) -> bool:
+        return bool(getattr(self.data_frame, "isStreaming", False))
+
+
+@dataclass(frozen=True)
+class DataFrameSlice:
+    """What one epoch reads of a DataFrame: all of it, or a micro-batch of several streams. Then ``tagged`` is set, and
+    the rows of the input at place ``i`` have the tag ``i``.
+    """
+
+    group: int
+    data_frame: Any
+    inputs: tuple[DataFrameInput, ...]
+    tagged: bool = False
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from holdfast.spark.checkpoints import JobCheckpoints
 from holdfast.spark.control import JobControl
 from holdfast.spark.late_snapshots import LateSnapshots
 from holdfast.spark.transactions import SinkTransactions
-from holdfast.state.handles import CheckpointRequest, SnapshotType, SubtaskSnapshot
+from holdfast.state.handles import CheckpointRequest, SnapshotType
 from holdfast.state.snapshot_io import CheckpointNotes
 from holdfast.types.clock import wall_clock
 
@@ -55,14 +55,14 @@ class RunningCheckpoints:
         request: CheckpointRequest,
         notes: CheckpointNotes | None,
         acknowledgements: list[Acknowledgement],
-        own: Iterable[SubtaskSnapshot],
+        own: UploadResult,
     ) -> None:
         """The epoch that carried the checkpoint is accepted. ``notes`` are where its late snapshots tell of themselves,
-        ``own`` are snapshots that the driver itself took.
+        ``own`` is what the driver itself stored.
         """
         for acknowledgement in acknowledgements:
             self._take_result(request, UploadResult(acknowledgement.snapshots, acknowledgement.snapshot_failure))
-        self._take_result(request, UploadResult(tuple(own)))
+        self._take_result(request, own)
         self._late.expect(request, notes, [a.late_snapshots for a in acknowledgements if a.late_snapshots])
         self.settle()
 

@@ -145,6 +145,9 @@ class EpochSettings:
     idle_wait_ms: int = 500
     envelope_bytes: int = 2 << 20
     max_row_bytes: int = 64 << 20
+    #: Of the query that reads Spark's streams.
+    stream_interval_ms: int = 0
+    stream_available_now: bool = False
 
 
 @dataclass(frozen=True)

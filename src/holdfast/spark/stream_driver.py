@@ -1,0 +1,196 @@
+"""Spark's streams as input of epochs: a Structured Streaming query whose micro-batches wait to be read.
+
+The query runs in a thread of Spark. It hands each micro-batch over and waits; the attempt takes it when it runs an
+epoch, and lets the query go on when the epoch is accepted. So the attempt alone decides what an epoch is, and epochs
+without rows may run at any time.
+
+The query's checkpoint directory is a temporary one on the driver's host: it is made from what our checkpoint holds, and
+is gone with the attempt. Spark never resumes one.
+"""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from holdfast.errors import EpochError
+from holdfast.spark.job import DataFrameInput, DataFrameSlice
+from holdfast.spark.stream_plan import in_one
+from holdfast.spark.stream_position import StreamPosition, StreamSource, read_positions, write_fork
+
+logger = logging.getLogger(__name__)
+
+_QUERY = "query"
+_POLL_SECONDS = 0.01
+_STOP_SECONDS = 30.0
+
+#: Of the session while the query starts, which copies them.
+_QUERY_SETTINGS = {
+    # The directory is never resumed, so plain files and renames do.
+    "spark.sql.streaming.checkpointFileManagerClass": (
+        "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+    ),
+    # A checkpoint reads the offsets of the last two micro-batches.
+    "spark.sql.streaming.minBatchesToRetain": "10",
+}
+
+
+class StreamDriver:
+    """One query over all streams of a job. ``arrived`` is called, in some thread, when there is something to look at.
+
+    ``take``, ``accept`` and ``release`` are called by one thread, in this order for each micro-batch.
+    """
+
+    def __init__(
+        self,
+        session: SparkSession,
+        group: int,
+        inputs: Sequence[DataFrameInput],
+        sources: Sequence[Sequence[StreamSource]],
+        trigger: Mapping[str, Any],
+        arrived: Callable[[], None],
+    ) -> None:
+        self._session = session
+        self._group = group
+        self._inputs = tuple(inputs)
+        self._sources = sources
+        self._trigger = trigger
+        self._arrived = arrived
+        self._changed = threading.Condition()
+        self._waiting: tuple[Any, int] | None = None
+        self._accepted = self._released = -1
+        self._over = False
+        self._failure: BaseException | None = None
+        self._directory = Path()
+        self._query: StreamingQuery | None = None
+
+    def start(self, positions: Mapping[str, StreamPosition]) -> None:
+        """Go on from ``positions``, by operator id; streams without one begin anew."""
+        self._directory = Path(tempfile.mkdtemp(prefix="holdfast-stream-"))
+        fork = self._directory / _QUERY
+        known = [positions.get(each.operator_id) for each in self._inputs]
+        self._accepted = self._released = write_fork(fork, known, self._sources)
+        rows = in_one([each.data_frame for each in self._inputs])
+        writer = rows.writeStream.foreachBatch(self._hand_over).option("checkpointLocation", fork.as_uri())
+        writer = writer.trigger(**self._trigger)
+        with _settings(self._session, _QUERY_SETTINGS):
+            self._query = writer.start()
+        threading.Thread(target=self._watch, args=[self._query], name="holdfast-stream", daemon=True).start()
+
+    # -- the attempt's side
+
+    def waiting(self) -> bool:
+        """Whether ``take`` would give a micro-batch, or raise."""
+        with self._changed:
+            return self._failure is not None or self._unread()
+
+    @property
+    def ended(self) -> bool:
+        """Whether every micro-batch was accepted and none will come."""
+        with self._changed:
+            return self._over and self._failure is None and self._waiting is None
+
+    def take(self) -> DataFrameSlice | None:
+        """The micro-batch that waits to be read."""
+        with self._changed:
+            if self._failure is not None:
+                raise EpochError(f"Spark could not read its streams: {self._failure}") from self._failure
+            if not self._unread():
+                return None
+            assert self._waiting is not None
+            return DataFrameSlice(self._group, self._waiting[0], self._inputs, tagged=True)
+
+    def _unread(self) -> bool:
+        return self._waiting is not None and self._waiting[1] > self._accepted
+
+    def accept(self) -> None:
+        """The epoch that read the micro-batch counts."""
+        assert self._waiting is not None
+        self._accepted = self._waiting[1]
+
+    @property
+    def held(self) -> bool:
+        """Whether a micro-batch is accepted that Spark was not told to go on from."""
+        return self._released < self._accepted
+
+    def release(self) -> None:
+        """Let Spark go on: its sources may forget what came before this micro-batch's end."""
+        with self._changed:
+            self._waiting = None
+            self._released = self._accepted
+            self._changed.notify_all()
+
+    def positions(self) -> dict[str, StreamPosition]:
+        """Behind the last accepted micro-batch, by operator id."""
+        found = read_positions(self._directory / _QUERY, self._accepted, self._sources)
+        return {each.operator_id: position for each, position in zip(self._inputs, found, strict=True)}
+
+    def close(self) -> None:
+        """Stop the query. A micro-batch that was not accepted stays unread, and no source is told anything more."""
+        if self._query is not None:
+            with suppress(Py4JError, PySparkException, OSError):  # a JVM that is gone runs no query
+                self._stop(self._query)
+        if self._directory.name:
+            shutil.rmtree(self._directory, ignore_errors=True)
+
+    def _stop(self, query: StreamingQuery) -> None:
+        stopping = threading.Thread(target=_stop_quietly, args=[query], daemon=True)
+        stopping.start()
+        # Once it is not active any more it begins no other micro-batch: only then the waiting one may return.
+        while query.isActive and stopping.is_alive():
+            time.sleep(_POLL_SECONDS)
+        with self._changed:
+            self._over = True
+            self._changed.notify_all()
+        stopping.join(_STOP_SECONDS)
+
+    # -- Spark's side
+
+    def _hand_over(self, rows: Any, batch: int) -> None:
+        with self._changed:
+            self._waiting = rows, batch
+        self._arrived()
+        with self._changed:
+            self._changed.wait_for(lambda: self._released >= batch or self._over)
+
+    def _watch(self, query: StreamingQuery) -> None:
+        try:
+            query.awaitTermination()
+        except Exception as error:
+            self._failure = error
+        with self._changed:
+            self._over = True
+            self._changed.notify_all()
+        self._arrived()
+
+
+def _stop_quietly(query: StreamingQuery) -> None:
+    with suppress(Py4JError, PySparkException, OSError):
+        query.stop()
+
+
+@contextmanager
+def _settings(session: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+    before = {key: session.conf.get(key, None) for key in settings}
+    for key, value in settings.items():
+        session.conf.set(key, value)
+    try:
+        yield
+    finally:
+        for key, previous in before.items():
+            if previous is None:
+                session.conf.unset(key)
+            else:
+                session.conf.set(key, previous)

@@ -1,0 +1,168 @@
+"""Spark's streams as sources, on local Spark."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import holdfast
+from holdfast.common import Row, Types
+from holdfast.common.job_client import JobClient
+from holdfast.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
+from holdfast.datastream.connectors.file_system import FileSink
+from holdfast.errors import ProgramError
+from holdfast.spark.file_source_log import cut_log
+from holdfast.spark.stream_position import SourcePosition, StreamPosition, StreamSource, write_fork
+from holdfast.state.outcomes import Fate
+from tests.integration.programs import environment, published
+from tests.integration.stream_sources import TICKS, Ticks
+from tests.kit.processes import wait_until
+
+pytestmark = [pytest.mark.usefixtures("spark"), pytest.mark.slow]
+
+OUT = Types.ROW_NAMED(["k", "n"], [Types.LONG(), Types.LONG()])
+
+
+def write_files(directory: Path, first: int, count: int, rows: int = 20) -> None:
+    """Files of one micro-batch each, with rows of seven keys."""
+    directory.mkdir(exist_ok=True)
+    for number in range(first, first + count):
+        lines = [json.dumps({"k": value % 7, "v": value}) for value in range(number * rows, (number + 1) * rows)]
+        part = directory / f".{number:04}"
+        part.write_text("\n".join(lines))
+        part.rename(directory / f"{number:04}.json")
+
+
+def read_files(spark: Any, directory: Path) -> Any:
+    return spark.readStream.schema("k long, v long").option("maxFilesPerTrigger", 1).json(str(directory))
+
+
+def counted(files: int, rows: int = 20) -> list[tuple[int, int]]:
+    """What counting the rows of each key must give."""
+    total = files * rows
+    return sorted((k, n) for k in range(7) for n in range(1, len(range(k, total, 7)) + 1))
+
+
+def count(row: Any, seen: int | None) -> tuple[Row, int]:
+    seen = (seen or 0) + 1
+    return Row(k=row.k, n=seen), seen
+
+
+def settings(directory: Path, **changes: str) -> dict[str, str]:
+    return {
+        "holdfast.job-id": "job",
+        "holdfast.state.local-dir": str(directory / "local"),
+        "execution.checkpointing.dir": str(directory / "chk"),
+        "execution.checkpointing.savepoint-dir": str(directory / "savepoints"),
+        "execution.checkpointing.interval": "10 ms",
+        "execution.checkpointing.num-retained": "30",
+        "execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION",
+        **changes,
+    }
+
+
+def program(given: dict[str, str], frame: Any, out: Path) -> StreamExecutionEnvironment:
+    env = environment(**given)
+    stream = env.from_data_frame(frame, "files").uid("files")
+    counts = stream.key_by(lambda row: row.k, Types.LONG()).map_with_state(count, state_type=int, output_type=OUT)
+    counts.uid("count").sink_to(FileSink.json(str(out))).uid("sink")
+    return env
+
+
+def counting(given: dict[str, str], frame: Any, out: Path) -> JobClient:
+    return program(given, frame, out).execute_async("streams")
+
+
+def wait_for_rows(out: Path, rows: int) -> None:
+    wait_until(lambda: len(published(out)) == rows or None, 90, f"{rows} published rows")
+
+
+def test_spark_goes_on_from_a_log_of_files_that_was_cut(spark: Any, tmp_path: Path) -> None:
+    """Enough files for compact ones, of which the newest holds more than the fork may have."""
+    source = tmp_path / "in"
+    write_files(source, 0, 25, rows=1)
+    frame = read_files(spark, source)
+    entries = [
+        json.dumps({"path": path.as_uri(), "timestamp": path.stat().st_mtime_ns // 1_000_000, "batchId": number})
+        for number, path in enumerate(sorted(source.iterdir()))
+    ]
+    log = {"24.compact": "\n".join(["v1", *entries]).encode()}
+    kind = StreamSource("json", lists_files=True)
+    for last in (5, 23):
+        offsets = [json.dumps({"logOffset": last - 1}), json.dumps({"logOffset": last})]
+        cut = SourcePosition("json", offsets[0], offsets[1], cut_log(log, last))
+        fork = tmp_path / f"fork-{last}"
+        rows: list[int] = []
+        write_fork(fork, [StreamPosition(last, "{}", "{}", (cut,))], [[kind]])
+        writer = frame.writeStream.foreachBatch(lambda part, _, rows=rows: rows.extend(r.v for r in part.collect()))
+        query = writer.option("checkpointLocation", fork.as_uri()).trigger(availableNow=True).start()
+        assert query.awaitTermination(60)
+        assert sorted(rows) == list(range(last + 1, 25))
+
+
+def test_an_older_checkpoint_and_a_savepoint_rewind_a_stream(spark: Any, tmp_path: Path) -> None:
+    source, frame_of = tmp_path / "in", lambda: read_files(spark, tmp_path / "in")
+    write_files(source, 0, 3)
+    job = counting(settings(tmp_path), frame_of(), tmp_path / "out")
+    wait_for_rows(tmp_path / "out", 60)
+    savepoint = job.trigger_savepoint(str(tmp_path / "savepoints")).result(60)
+    write_files(source, 3, 2)
+    wait_for_rows(tmp_path / "out", 100)
+    job.cancel().result(60)
+    rehearsed = holdfast.plan_restore(program(settings(tmp_path), frame_of(), tmp_path / "none"), savepoint)
+    assert rehearsed.refusal is None
+    assert [state.fate for one in rehearsed.operators for state in one.states] == [Fate.KEPT] * 2
+    older = min((tmp_path / "chk" / "job").glob("chk-*/_metadata"), key=lambda path: path.stat().st_mtime_ns).parent
+    for number, path in enumerate((savepoint, str(older))):
+        out = tmp_path / f"again-{number}"
+        given = {"holdfast.job-id": f"again-{number}", "execution.state-recovery.path": path}
+        given["holdfast.stream.available-now"] = "true"
+        again = counting(settings(tmp_path, **given), frame_of(), out)
+        again.get_job_execution_result().result(120)
+        before = 60 if path == savepoint else 100 - len(published(out))
+        # Each key goes on counting where the snapshot left it, with the rows behind the snapshot and no others.
+        assert published(out) == sorted(set(counted(5)) - set(counted(before // 20)))
+        assert before % 20 == 0
+        assert before < 100
+
+
+def test_a_stream_beside_other_sources(spark: Any, tmp_path: Path) -> None:
+    write_files(tmp_path / "in", 0, 2)
+    env = environment(**{"holdfast.stream.available-now": "true"})
+    stream = env.from_data_frame(read_files(spark, tmp_path / "in")).map(lambda row: row.v, Types.LONG())
+    bounded = env.from_data_frame(spark.range(100, 110)).map(lambda row: row.id, Types.LONG())
+    own = env.from_collection([200, 201, 202], Types.LONG())
+    rows = stream.union(bounded, own).execute_and_collect()
+    assert sorted(rows) == [*range(40), *range(100, 110), 200, 201, 202]
+
+
+def test_a_python_source_is_told_of_rows_only_when_a_checkpoint_holds_them(spark: Any, tmp_path: Path) -> None:
+    spark.dataSource.register(Ticks)
+    frame = spark.readStream.format("ticks").option("commits", str(tmp_path / "commits"))
+    frame = frame.option("published", str(tmp_path / "out")).load()
+    job = counting(settings(tmp_path, **{"execution.checkpointing.interval": "1 h"}), frame, tmp_path / "out")
+    wait_for_rows(tmp_path / "out", TICKS)
+    job.cancel().result(60)
+    assert published(tmp_path / "out") == counted(1, rows=TICKS)
+    told = [tuple(map(int, line.split())) for line in (tmp_path / "commits").read_text().splitlines()]
+    assert max(end for end, _ in told) >= TICKS - 10
+    assert all(seen >= end for end, seen in told), told
+
+
+def test_streams_that_could_not_be_rewound_are_refused(spark: Any, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    env, frame = environment(), read_files(spark, tmp_path / "in")
+    with pytest.raises(ProgramError, match=r"'counts' has an operator of Spark that keeps state \(Aggregate\)"):
+        env.from_data_frame(frame.groupBy("k").count(), "counts")
+    cleaned = spark.readStream.schema("k long").option("cleanSource", "DELETE").json(str(tmp_path / "in"))
+    with pytest.raises(ProgramError, match="'cleaned' reads files with cleanSource=DELETE"):
+        env.from_data_frame(cleaned, "cleaned")
+    with pytest.raises(ProgramError, match="'twice' reads the same source object a second time"):
+        env.from_data_frame(frame.union(frame), "twice")
+    env.from_data_frame(frame, "endless").print()
+    env.set_runtime_mode(RuntimeExecutionMode.BATCH)
+    with pytest.raises(ProgramError, match="in BATCH mode, and the source 'endless' is not bounded"):
+        env.execute()
