@@ -1,0 +1,40 @@
+"""The client library, and what its errors mean."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from holdfast.errors import MissingExtraError, SourceError
+
+#: How long a question to the brokers may take.
+REQUEST_SECONDS = 30.0
+
+
+def library() -> Any:
+    """confluent_kafka, imported where it is used."""
+    try:
+        import confluent_kafka
+    except ImportError as cause:
+        raise MissingExtraError("confluent-kafka", "kafka", "Kafka") from cause
+    return confluent_kafka
+
+
+def admin_client(settings: Mapping[str, Any]) -> Any:
+    library()
+    from confluent_kafka.admin import AdminClient
+
+    return AdminClient(dict(settings))
+
+
+def connection_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """What a client of any kind takes of them: where the brokers are and how to speak to them."""
+    common = ("bootstrap.servers", "security.", "sasl.", "ssl.", "client.", "socket.", "broker.", "debug", "log_level")
+    return {name: value for name, value in settings.items() if name.startswith(common)}
+
+
+def unreachable(task: str, settings: Mapping[str, Any], doing: str, cause: Exception) -> SourceError:
+    return SourceError(
+        f"{task} could not {doing} at {settings['bootstrap.servers']}: {cause}. "
+        "Check that the brokers can be reached from the executors and that this user may do it; nothing was skipped."
+    )

@@ -1,0 +1,67 @@
+"""Rows that go to Kafka as they come, without transactions."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from holdfast.connectors.kafka.client import library
+from holdfast.connectors.kafka.records import Records
+from holdfast.errors import TransactionError
+
+#: Producers that a worker process keeps open, by the identity of their sink.
+_open: dict[str, DirectProducer] = {}
+
+
+def producer_of(sink_id: str, settings: Mapping[str, Any]) -> DirectProducer:
+    if sink_id not in _open:
+        _open[sink_id] = DirectProducer(settings)
+    return _open[sink_id]
+
+
+class DirectProducer:
+    """Hands records to the client's buffer; ``flush`` waits until the brokers have them."""
+
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        self._errors: list[Any] = []
+        reports = {"delivery.report.only.error": True, "on_delivery": self._on_delivery}
+        self._producer = library().Producer({**settings, **reports})
+        self._patience = float(settings.get("delivery.timeout.ms", 120_000)) / 1000
+        self._servers = settings["bootstrap.servers"]
+
+    def send(self, records: Records) -> None:
+        produce = self._producer.produce
+
+        def patiently(*record: Any, **more: Any) -> None:
+            deadline = time.monotonic() + self._patience
+            while True:
+                try:
+                    return produce(*record, **more)  # type: ignore[no-any-return]
+                except BufferError:
+                    if time.monotonic() > deadline:
+                        raise
+                    self._producer.poll(0.1)
+
+        records.produce(patiently)
+        self._producer.poll(0)
+        self._check()
+
+    def flush(self) -> None:
+        left = self._producer.flush(self._patience)
+        self._check()
+        if left:
+            raise TransactionError(
+                f"{left} records were not acknowledged by {self._servers} within {self._patience:g} s. The epoch is "
+                "run again: check the brokers."
+            )
+
+    def _on_delivery(self, error: Any, message: Any) -> None:
+        if error is not None:
+            self._errors.append((message.topic(), error))
+
+    def _check(self) -> None:
+        if self._errors:
+            (topic, error), count = self._errors[0], len(self._errors)
+            self._errors.clear()
+            raise TransactionError(f"{count} records were refused by {self._servers}; the first, to {topic!r}: {error.str()}")
