@@ -92,7 +92,8 @@ class KafkaBroker:
 
     def launch(self) -> None:
         """Start without waiting until it answers."""
-        flags = ["-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"]
+        flags = ["-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
+        flags.append("-Dorg.slf4j.simpleLogger.defaultLogLevel=warn")
         command = ["java", *flags, "-cp", f"{self._jars}/*", "kafka.Kafka", str(self._directory / "server.properties")]
         with (self._directory / "broker.log").open("ab") as log:
             self._process = subprocess.Popen(
@@ -223,9 +224,11 @@ class KafkaBroker:
 def broker() -> Iterator[KafkaBroker]:
     """A running broker with a directory of its own; nothing of it stays."""
     jars = skip_without_kafka()
-    with tempfile.TemporaryDirectory(prefix="holdfast-kafka-") as directory:
-        with KafkaBroker(jars, Path(directory)) as running:
-            yield running
+    with (
+        tempfile.TemporaryDirectory(prefix="holdfast-kafka-") as directory,
+        KafkaBroker(jars, Path(directory)) as running,
+    ):
+        yield running
 
 
 def _partitions(admin: Any, topic: str) -> dict[int, Any]:

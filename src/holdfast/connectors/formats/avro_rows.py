@@ -122,4 +122,6 @@ def _type_of(avro_type: Any) -> TypeInformation:
         return _type_of(others[0]) if len(others) == 1 else Types.PICKLED_BYTE_ARRAY()
     if isinstance(avro_type, dict) and "logicalType" not in avro_type:
         avro_type = avro_type.get("type")
-    return _TYPES.get(avro_type, Types.PICKLED_BYTE_ARRAY()) if isinstance(avro_type, str) else Types.PICKLED_BYTE_ARRAY()
+    return (
+        _TYPES.get(avro_type, Types.PICKLED_BYTE_ARRAY()) if isinstance(avro_type, str) else Types.PICKLED_BYTE_ARRAY()
+    )

@@ -40,7 +40,7 @@ def owner_of(partition: KafkaTopicPartition, parallelism: int) -> int:
 
     Partitions of a topic go to subtasks in turn, and topics begin at different ones.
     """
-    return (xxhash.xxh32_intdigest(partition.topic) + partition.partition) % parallelism
+    return (xxhash.xxh32_intdigest(partition.topic.encode()) + partition.partition) % parallelism
 
 
 def share_of(
@@ -48,7 +48,9 @@ def share_of(
 ) -> dict[KafkaTopicPartition, SplitPosition]:
     """What a subtask reads of the union of all subtasks' positions, whatever their number was."""
     positions = map(SplitPosition.restored, restored)
-    return {p.partition: p for p in sorted(positions, key=_by_partition) if owner_of(p.partition, parallelism) == subtask}
+    return {
+        p.partition: p for p in sorted(positions, key=_by_partition) if owner_of(p.partition, parallelism) == subtask
+    }
 
 
 def new_partitions(

@@ -20,11 +20,16 @@ def library() -> Any:
     return confluent_kafka
 
 
-def admin_client(settings: Mapping[str, Any]) -> Any:
+def administration() -> Any:
+    """confluent_kafka.admin."""
     library()
-    from confluent_kafka.admin import AdminClient
+    from confluent_kafka import admin
 
-    return AdminClient(dict(settings))
+    return admin
+
+
+def admin_client(settings: Mapping[str, Any]) -> Any:
+    return administration().AdminClient(dict(settings))
 
 
 def connection_settings(settings: Mapping[str, Any]) -> dict[str, Any]:

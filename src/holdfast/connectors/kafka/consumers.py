@@ -110,7 +110,9 @@ class OpenConsumer:
         try:
             self._consumer.commit(offsets=places, asynchronous=True)
         except self._kafka.KafkaException as error:
-            logger.warning("%s could not commit its offsets to the group, which is for monitoring only: %s", self._task, error)
+            logger.warning(
+                "%s could not commit its offsets to the group, which is for monitoring only: %s", self._task, error
+            )
 
     def close(self) -> None:
         self._consumer.close()

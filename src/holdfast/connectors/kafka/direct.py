@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -31,20 +30,7 @@ class DirectProducer:
         self._servers = settings["bootstrap.servers"]
 
     def send(self, records: Records) -> None:
-        produce = self._producer.produce
-
-        def patiently(*record: Any, **more: Any) -> None:
-            deadline = time.monotonic() + self._patience
-            while True:
-                try:
-                    return produce(*record, **more)  # type: ignore[no-any-return]
-                except BufferError:
-                    if time.monotonic() > deadline:
-                        raise
-                    self._producer.poll(0.1)
-
-        records.produce(patiently)
-        self._producer.poll(0)
+        records.produce(self._producer, self._patience)
         self._check()
 
     def flush(self) -> None:
@@ -64,4 +50,7 @@ class DirectProducer:
         if self._errors:
             (topic, error), count = self._errors[0], len(self._errors)
             self._errors.clear()
-            raise TransactionError(f"{count} records were refused by {self._servers}; the first, to {topic!r}: {error.str()}")
+            raise TransactionError(
+                f"{count} records were not taken by {self._servers}; the first, to {topic!r}: {error.str()}. The epoch "
+                "is run again: check the brokers, and that the topic exists."
+            )

@@ -7,7 +7,14 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from holdfast.connectors.kafka.client import REQUEST_SECONDS, admin_client, connection_settings, library, unreachable
+from holdfast.connectors.kafka.client import (
+    REQUEST_SECONDS,
+    admin_client,
+    administration,
+    connection_settings,
+    library,
+    unreachable,
+)
 from holdfast.errors import SourceError
 
 
@@ -112,18 +119,18 @@ class OffsetQuestions:
                 "offset_reset_strategy (EARLIEST or LATEST) to begin there, or the offsets themselves."
             )
         found = {partition: known[partition] for partition in wanted if partition in known}
-        return found | self.resolve(KafkaOffsetsInitializer(_Kind(initializer.otherwise)), missing) if missing else found
+        return (
+            found | self.resolve(KafkaOffsetsInitializer(_Kind(initializer.otherwise)), missing) if missing else found
+        )
 
     def _listed(
         self, initializer: KafkaOffsetsInitializer, wanted: list[KafkaTopicPartition]
     ) -> dict[KafkaTopicPartition, int]:
-        kafka = library()
-        from confluent_kafka.admin import OffsetSpec
-
+        kafka, spec_of = library(), administration().OffsetSpec
         specs = {
-            _Kind.EARLIEST: OffsetSpec.earliest,
-            _Kind.LATEST: OffsetSpec.latest,
-            _Kind.TIMESTAMP: lambda: OffsetSpec.for_timestamp(initializer.at),
+            _Kind.EARLIEST: spec_of.earliest,
+            _Kind.LATEST: spec_of.latest,
+            _Kind.TIMESTAMP: lambda: spec_of.for_timestamp(initializer.at),
         }
         spec = specs[initializer.kind]()
         asked = {kafka.TopicPartition(p.topic, p.partition): spec for p in wanted}

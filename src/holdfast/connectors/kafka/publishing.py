@@ -12,9 +12,8 @@ from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Any
 
-from holdfast.connectors.kafka.client import REQUEST_SECONDS, admin_client, connection_settings, library
-from holdfast.connectors.kafka.markers import MOST_NAMES, Marker, key_of, newest
-from holdfast.connectors.kafka.records import Records
+from holdfast.connectors.kafka.client import REQUEST_SECONDS, admin_client, administration, connection_settings, library
+from holdfast.connectors.kafka.markers import MOST_NAMES, key_of, newest
 from holdfast.connectors.kafka.staging import StagedRecords
 from holdfast.errors import TransactionError
 from holdfast.failpoints import failpoint
@@ -91,7 +90,7 @@ class Publisher:
             self._producer.begin_transaction()
             for handle in due:
                 for records in handle.records():
-                    self._produce(records)
+                    records.produce(self._producer, self._patience)
             failpoint("kafka-publisher.produced", id=self._id)
             self._producer.produce(self._topic, marker.encode(), self._key)
             failpoint("kafka-publisher.marked", id=self._id)
@@ -99,23 +98,6 @@ class Publisher:
         except (self._kafka.KafkaException, BufferError) as cause:
             raise self._failure(f"publish {len(due)} transactions", cause) from cause
         self._marker = marker
-
-    def _produce(self, records: Records) -> None:
-        producer = self._producer
-        produce = producer.produce
-
-        def patiently(*record: Any, **more: Any) -> None:
-            deadline = time.monotonic() + self._patience
-            while True:
-                try:
-                    return produce(*record, **more)  # type: ignore[no-any-return]
-                except BufferError:
-                    if time.monotonic() > deadline:
-                        raise
-                    producer.poll(0.1)
-
-        records.produce(patiently)
-        producer.poll(0)
 
     def _forget(self) -> None:
         for key in [key for key, publisher in _publishers.items() if publisher is self]:
@@ -130,16 +112,14 @@ class Publisher:
 
 def ensure_marker_topic(settings: Mapping[str, Any], topic: str) -> None:
     """Create the topic of markers where it does not exist: one partition, compacted."""
-    kafka = library()
-    from confluent_kafka.admin import NewTopic
-
+    kafka, new_topic = library(), administration().NewTopic
     admin = admin_client(connection_settings(settings))
     found = admin.list_topics(topic, timeout=REQUEST_SECONDS).topics.get(topic)
     if found is not None and found.error is None:
         return
     config = {"cleanup.policy": "compact", "segment.ms": "3600000", "min.cleanable.dirty.ratio": "0.1"}
     [made] = admin.create_topics(
-        [NewTopic(topic, num_partitions=1, replication_factor=-1, config=config)], request_timeout=REQUEST_SECONDS
+        [new_topic(topic, num_partitions=1, replication_factor=-1, config=config)], request_timeout=REQUEST_SECONDS
     ).values()
     try:
         made.result(REQUEST_SECONDS)

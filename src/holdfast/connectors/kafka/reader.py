@@ -234,7 +234,9 @@ class KafkaSourceReader(SourceReader):
         start = end or KafkaOffsetsInitializer.earliest()
         offsets = OffsetQuestions(self._options.settings, self._task).resolve(start, [split.partition])
         split.offset, split.topic_id = offsets[split.partition], topic_id
-        logger.warning("%s begins %s again at offset %d: it is another topic", self._task, split.partition, split.offset)
+        logger.warning(
+            "%s begins %s again at offset %d: it is another topic", self._task, split.partition, split.offset
+        )
 
 
 def _place_of(message: Any) -> tuple[str, int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -23,20 +24,29 @@ class Records(msgspec.Struct, array_like=True):
     #: Milliseconds; None for the time of publishing.
     times: list[int | None] | None
 
-    def produce(self, produce: Callable[..., None]) -> None:
-        """Hand every record to a producer's function."""
+    def produce(self, producer: Any, patience: float) -> None:
+        """Hand every record to a producer, whose buffer may be full for ``patience`` seconds."""
         size = len(self.values)
         topics = [self.topics] * size if isinstance(self.topics, str) else self.topics
         keys: Sequence[bytes | None] = self.keys if self.keys is not None else [None] * size
-        if self.times is None:
-            for topic, value, key in zip(topics, self.values, keys, strict=True):
-                produce(topic, value, key)
-            return
-        for topic, value, key, time in zip(topics, self.values, keys, self.times, strict=True):
-            if time is None:
-                produce(topic, value, key)
-            else:
-                produce(topic, value, key, timestamp=time)
+        times: Sequence[int | None] = self.times if self.times is not None else [None] * size
+        produce = producer.produce
+        for topic, value, key, at in zip(topics, self.values, keys, times, strict=True):
+            more = {} if at is None else {"timestamp": at}
+            try:
+                produce(topic, value, key, **more)
+            except BufferError:
+                _make_room(producer, patience)
+                produce(topic, value, key, **more)
+        producer.poll(0)
+
+
+def _make_room(producer: Any, patience: float) -> None:
+    """Wait until the brokers have taken half of what is buffered."""
+    full = len(producer)
+    deadline = time.monotonic() + patience
+    while len(producer) > full // 2 and time.monotonic() < deadline:
+        producer.poll(0.1)
 
 
 class KafkaRecordSerializationSchema:

@@ -178,7 +178,7 @@ class KafkaSinkBuilder:
             )
         if not self._directory:
             raise ProgramError(
-                "EXACTLY_ONCE needs set_staging_directory(...): rows wait there, in files, for their checkpoint. Give a "
-                "directory that all executors and the driver see, for instance one beside the checkpoints."
+                "EXACTLY_ONCE needs set_staging_directory(...): rows wait there, in files, for their checkpoint. Give "
+                "one that all executors and the driver see, for instance one beside the checkpoints."
             )
         return ExactlyOnceKafkaSink(settings, self._serializer, self._prefix, self._directory)

@@ -96,9 +96,7 @@ class KafkaSourceBuilder:
         self._stop, self._bounded = stopping_offsets_initializer, True
         return self
 
-    def set_unbounded(
-        self, stopping_offsets_initializer: KafkaOffsetsInitializer | None = None
-    ) -> KafkaSourceBuilder:
+    def set_unbounded(self, stopping_offsets_initializer: KafkaOffsetsInitializer | None = None) -> KafkaSourceBuilder:
         self._stop, self._bounded = stopping_offsets_initializer, False
         return self
 

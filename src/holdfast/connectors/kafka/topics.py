@@ -28,9 +28,7 @@ class Subscription:
         return f"topics that match {self.pattern!r}" if self.pattern is not None else f"topics {', '.join(self.topics)}"
 
 
-def partitions_of(
-    subscription: Subscription, settings: Mapping[str, Any], task: str
-) -> dict[KafkaTopicPartition, str]:
+def partitions_of(subscription: Subscription, settings: Mapping[str, Any], task: str) -> dict[KafkaTopicPartition, str]:
     """All partitions that the brokers have of it, with the identity of their topic."""
     kafka = library()
     admin = admin_client(connection_settings(settings))
