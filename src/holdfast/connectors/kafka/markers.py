@@ -46,11 +46,12 @@ class Marker(msgspec.Struct, frozen=True):
     def after(self, names: Iterable[TransactionName]) -> Marker:
         """The marker of a transaction that publishes these."""
         published = list(names)
-        through = dict(self.through)
+        highest: dict[int, int] = {}
         for name in published:
-            # An attempt of this number that had come further was one of an earlier life of the job, whose directory
-            # was deleted since: what it did says nothing about this one.
-            through[name.attempt] = max(n.epoch for n in published if n.attempt == name.attempt)
+            highest[name.attempt] = max(name.epoch, highest.get(name.attempt, -1))
+        # An attempt of the same number that had come further was one of an earlier life of the job, whose directory
+        # was deleted since: what it did says nothing about this one.
+        through = self.through | highest
         kept = dict(sorted(through.items())[-_KEPT_ATTEMPTS:])
         recent = [*self.recent, [_digest(name) for name in published]][-_KEPT_TRANSACTIONS:]
         while len(recent) > 1 and sum(map(len, recent)) > _KEPT_NAMES:

@@ -134,10 +134,10 @@ class OffsetQuestions:
         }
         spec = specs[initializer.kind]()
         asked = {kafka.TopicPartition(p.topic, p.partition): spec for p in wanted}
+        # Held until the answers are there: they come through it.
+        admin = admin_client(connection_settings(self._settings))
         try:
-            answers = admin_client(connection_settings(self._settings)).list_offsets(
-                asked, request_timeout=REQUEST_SECONDS
-            )
+            answers = admin.list_offsets(asked, request_timeout=REQUEST_SECONDS)
             found = {
                 KafkaTopicPartition(at.topic, at.partition): answer.result(REQUEST_SECONDS).offset
                 for at, answer in answers.items()
