@@ -9,6 +9,8 @@ from holdfast.errors import MissingExtraError, SourceError
 
 #: How long a question to the brokers may take.
 REQUEST_SECONDS = 30.0
+#: How long brokers may be silent before a sink gives up. The attempt fails then, and the next one goes on.
+PATIENCE_SECONDS = 120.0
 
 
 def library() -> Any:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from holdfast.connectors.kafka.client import library
-from holdfast.connectors.kafka.records import Records
+from holdfast.connectors.kafka.records import Records, wait_for_brokers
 from holdfast.errors import TransactionError
 
 #: Producers that a worker process keeps open, by the identity of their sink.
@@ -26,21 +26,15 @@ class DirectProducer:
         self._errors: list[Any] = []
         reports = {"delivery.report.only.error": True, "on_delivery": self._on_delivery}
         self._producer = library().Producer({**settings, **reports})
-        self._patience = float(settings.get("delivery.timeout.ms", 120_000)) / 1000
         self._servers = settings["bootstrap.servers"]
 
     def send(self, records: Records) -> None:
-        records.produce(self._producer, self._patience)
+        records.produce(self._producer)
         self._check()
 
     def flush(self) -> None:
-        left = self._producer.flush(self._patience)
+        wait_for_brokers(self._producer, 0)
         self._check()
-        if left:
-            raise TransactionError(
-                f"{left} records were not acknowledged by {self._servers} within {self._patience:g} s. The epoch is "
-                "run again: check the brokers."
-            )
 
     def _on_delivery(self, error: Any, message: Any) -> None:
         if error is not None:

@@ -12,8 +12,16 @@ from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Any
 
-from holdfast.connectors.kafka.client import REQUEST_SECONDS, admin_client, administration, connection_settings, library
+from holdfast.connectors.kafka.client import (
+    PATIENCE_SECONDS,
+    REQUEST_SECONDS,
+    admin_client,
+    administration,
+    connection_settings,
+    library,
+)
 from holdfast.connectors.kafka.markers import MOST_NAMES, key_of, newest
+from holdfast.connectors.kafka.records import wait_for_brokers
 from holdfast.connectors.kafka.staging import StagedRecords
 from holdfast.errors import TransactionError
 from holdfast.failpoints import failpoint
@@ -44,12 +52,11 @@ class Publisher:
         self._topic = marker_topic
         self._id = transactional_id
         self._key = key
-        self._patience = float(settings["transaction.timeout.ms"]) / 1000
         try:
             self._producer = self._kafka.Producer({**settings, "transactional.id": transactional_id})
             ensure_marker_topic(settings, marker_topic)
-            self._producer.init_transactions(self._patience)
-            self._marker = newest(read_markers(settings, marker_topic, self._patience), key)
+            self._producer.init_transactions(PATIENCE_SECONDS)
+            self._marker = newest(read_markers(settings, marker_topic), key)
         except self._kafka.KafkaException as cause:
             raise self._failure("prepare to publish", cause) from cause
         failpoint("kafka-publisher.fenced", id=transactional_id)
@@ -90,11 +97,12 @@ class Publisher:
             self._producer.begin_transaction()
             for handle in due:
                 for records in handle.records():
-                    records.produce(self._producer, self._patience)
+                    records.produce(self._producer)
             failpoint("kafka-publisher.produced", id=self._id)
             self._producer.produce(self._topic, marker.encode(), self._key)
             failpoint("kafka-publisher.marked", id=self._id)
-            self._producer.commit_transaction(self._patience)
+            wait_for_brokers(self._producer, 0)
+            self._producer.commit_transaction(PATIENCE_SECONDS)
         except (self._kafka.KafkaException, BufferError) as cause:
             raise self._failure(f"publish {len(due)} transactions", cause) from cause
         self._marker = marker
@@ -128,7 +136,7 @@ def ensure_marker_topic(settings: Mapping[str, Any], topic: str) -> None:
             raise
 
 
-def read_markers(settings: Mapping[str, Any], topic: str, patience: float) -> list[tuple[bytes, bytes]]:
+def read_markers(settings: Mapping[str, Any], topic: str) -> list[tuple[bytes, bytes]]:
     """All markers of transactions that are committed, up to the end that the topic has now.
 
     That end counts transactions of others that are still open: they are waited for, since a marker of ours may lie
@@ -143,7 +151,7 @@ def read_markers(settings: Mapping[str, Any], topic: str, patience: float) -> li
         consumer.assign([kafka.TopicPartition(topic, 0, first)])
         found: list[tuple[bytes, bytes]] = []
         reached = first
-        deadline = time.monotonic() + patience
+        deadline = time.monotonic() + PATIENCE_SECONDS
         while reached < end:
             for message in consumer.consume(1000, 0.05):
                 if message.error() is None:
@@ -153,7 +161,7 @@ def read_markers(settings: Mapping[str, Any], topic: str, patience: float) -> li
                     reached = max(reached, message.offset())
             if time.monotonic() > deadline:
                 raise TransactionError(
-                    f"The topic {topic!r} could be read up to offset {reached} of {end} only in {patience:g} s: a "
+                    f"The topic {topic!r} could be read up to offset {reached} of {end} only in {PATIENCE_SECONDS:g} s: a "
                     "transaction of another job is open in it. The next attempt tries again."
                 )
         return found

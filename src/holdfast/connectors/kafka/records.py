@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from holdfast.connectors.kafka.client import PATIENCE_SECONDS
 from holdfast.connectors.serialization import SerializationSchema
 from holdfast.errors import ProgramError
 from holdfast.runtime.batch import Batch
@@ -24,8 +25,8 @@ class Records(msgspec.Struct, array_like=True):
     #: Milliseconds; None for the time of publishing.
     times: list[int | None] | None
 
-    def produce(self, producer: Any, patience: float) -> None:
-        """Hand every record to a producer, whose buffer may be full for ``patience`` seconds."""
+    def produce(self, producer: Any) -> None:
+        """Hand every record to a producer."""
         size = len(self.values)
         topics = [self.topics] * size if isinstance(self.topics, str) else self.topics
         keys: Sequence[bytes | None] = self.keys if self.keys is not None else [None] * size
@@ -36,17 +37,21 @@ class Records(msgspec.Struct, array_like=True):
             try:
                 produce(topic, value, key, **more)
             except BufferError:
-                _make_room(producer, patience)
+                wait_for_brokers(producer, len(producer) // 2)
                 produce(topic, value, key, **more)
         producer.poll(0)
 
 
-def _make_room(producer: Any, patience: float) -> None:
-    """Wait until the brokers have taken half of what is buffered."""
-    full = len(producer)
-    deadline = time.monotonic() + patience
-    while len(producer) > full // 2 and time.monotonic() < deadline:
+def wait_for_brokers(producer: Any, at_most: int) -> None:
+    """Until no more records than that are buffered. BufferError when the brokers take none for a long time."""
+    left, since = len(producer), time.monotonic()
+    while left > at_most:
         producer.poll(0.1)
+        now = time.monotonic()
+        if len(producer) < left:
+            left, since = len(producer), now
+        elif now - since > PATIENCE_SECONDS:
+            raise BufferError(f"{left} records are buffered, and the brokers have taken none for {now - since:.0f} s")
 
 
 class KafkaRecordSerializationSchema:
