@@ -12,6 +12,7 @@ import pytest
 PUBLIC: dict[str, list[str]] = {
     "holdfast": ["RestorePlan", "plan_restore"],
     "holdfast.common": [
+        "ByteArraySchema",
         "CompletableFuture",
         "Configuration",
         "DeserializationSchema",

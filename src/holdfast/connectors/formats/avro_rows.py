@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from io import BytesIO
 from typing import Any
 
@@ -109,10 +110,19 @@ def _writer(schema: dict[str, Any]) -> Callable[[Any], bytes]:
 
     def message(value: Any) -> bytes:
         stream = BytesIO()
-        write(stream, parsed, value if isinstance(value, Mapping) else dict(zip(names, value, strict=True)))
+        write(stream, parsed, _record_of(value, names))
         return stream.getvalue()
 
     return message
+
+
+def _record_of(value: Any, names: Sequence[str]) -> Mapping[str, Any]:
+    if isinstance(value, Mapping):
+        return value
+    if isinstance(value, Row):
+        with suppress(TypeError):  # raised by a row without names
+            return value.as_dict()
+    return dict(zip(names, value, strict=True))
 
 
 def _type_of(avro_type: Any) -> TypeInformation:

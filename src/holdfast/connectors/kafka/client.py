@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from holdfast.errors import MissingExtraError, SourceError
@@ -32,6 +32,20 @@ def administration() -> Any:
 
 def admin_client(settings: Mapping[str, Any]) -> Any:
     return administration().AdminClient(dict(settings))
+
+
+def list_offsets(
+    settings: Mapping[str, Any], partitions: Iterable[tuple[str, int]], spec: Any
+) -> dict[tuple[str, int], int]:
+    """What an ``OffsetSpec`` is for each partition, counting what transactions have not committed yet."""
+    kafka = library()
+    # Held until the answers are there: they come through it.
+    admin = admin_client(connection_settings(settings))
+    asked = {kafka.TopicPartition(topic, number): spec for topic, number in partitions}
+    answers = admin.list_offsets(
+        asked, isolation_level=kafka.IsolationLevel.READ_UNCOMMITTED, request_timeout=REQUEST_SECONDS
+    )
+    return {(at.topic, at.partition): answer.result(REQUEST_SECONDS).offset for at, answer in answers.items()}
 
 
 def connection_settings(settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,10 +9,10 @@ from typing import Any
 
 from holdfast.connectors.kafka.client import (
     REQUEST_SECONDS,
-    admin_client,
     administration,
     connection_settings,
     library,
+    list_offsets,
     unreachable,
 )
 from holdfast.errors import SourceError
@@ -133,17 +133,11 @@ class OffsetQuestions:
             _Kind.TIMESTAMP: lambda: spec_of.for_timestamp(initializer.at),
         }
         spec = specs[initializer.kind]()
-        asked = {kafka.TopicPartition(p.topic, p.partition): spec for p in wanted}
-        # Held until the answers are there: they come through it.
-        admin = admin_client(connection_settings(self._settings))
         try:
-            answers = admin.list_offsets(asked, request_timeout=REQUEST_SECONDS)
-            found = {
-                KafkaTopicPartition(at.topic, at.partition): answer.result(REQUEST_SECONDS).offset
-                for at, answer in answers.items()
-            }
+            listed = list_offsets(self._settings, [(p.topic, p.partition) for p in wanted], spec)
         except (kafka.KafkaException, TimeoutError) as cause:
             raise unreachable(self._task, self._settings, f"ask for the {initializer.kind} offsets", cause) from cause
+        found = {partition: listed[partition.topic, partition.partition] for partition in wanted}
         beyond = [partition for partition, offset in found.items() if offset < 0]
         return found | (self._listed(KafkaOffsetsInitializer.latest(), beyond) if beyond else {})
 

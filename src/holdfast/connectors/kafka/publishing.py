@@ -19,6 +19,7 @@ from holdfast.connectors.kafka.client import (
     administration,
     connection_settings,
     library,
+    list_offsets,
 )
 from holdfast.connectors.kafka.markers import MOST_NAMES, key_of, newest
 from holdfast.connectors.kafka.records import wait_for_brokers
@@ -146,11 +147,11 @@ def read_markers(settings: Mapping[str, Any], topic: str) -> list[tuple[bytes, b
     of_reader = {"group.id": "holdfast-markers", "enable.auto.commit": False, "enable.partition.eof": True}
     consumer = kafka.Consumer({**connection_settings(settings), **of_reader, "isolation.level": "read_committed"})
     try:
-        place = kafka.TopicPartition(topic, 0)
-        first, end = consumer.get_watermark_offsets(place, timeout=REQUEST_SECONDS)
-        consumer.assign([kafka.TopicPartition(topic, 0, first)])
+        # Asked here: a consumer's own answer ends at the first transaction that is open.
+        end = list_offsets(settings, [(topic, 0)], administration().OffsetSpec.latest())[topic, 0]
+        consumer.assign([kafka.TopicPartition(topic, 0, kafka.OFFSET_BEGINNING)])
         found: list[tuple[bytes, bytes]] = []
-        reached = first
+        reached = 0
         deadline = time.monotonic() + PATIENCE_SECONDS
         while reached < end:
             for message in consumer.consume(1000, 0.05):
@@ -161,7 +162,7 @@ def read_markers(settings: Mapping[str, Any], topic: str) -> list[tuple[bytes, b
                     reached = max(reached, message.offset())
             if time.monotonic() > deadline:
                 raise TransactionError(
-                    f"The topic {topic!r} could be read up to offset {reached} of {end} only in {PATIENCE_SECONDS:g} s: a "
+                    f"The topic {topic!r} could be read up to offset {reached} of {end} only: a "
                     "transaction of another job is open in it. The next attempt tries again."
                 )
         return found

@@ -1,0 +1,124 @@
+"""Whole jobs from Kafka to Kafka: drivers, workers, attempts and the broker fail; a read_committed consumer sees every
+result once."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.integration.kafka.kafka_job import expected
+from tests.kit.driver import DriverProgram
+from tests.kit.faults import FaultPlan
+from tests.kit.kafka import KafkaBroker
+from tests.kit.processes import kill_worker
+
+pytestmark = pytest.mark.slow
+
+PROGRAM = Path(__file__).with_name("kafka_job.py")
+PARTITIONS = 4
+#: Where a driver may die while it publishes.
+DRIVER_POINTS = [
+    "kafka-publisher.fenced",
+    "kafka-publisher.produced",
+    "kafka-publisher.marked",
+    "kafka-publisher.committed",
+    "sink.before-commit",
+    "sink.after-commit",
+    "checkpoint.after-metadata",
+]
+
+
+class Job:
+    """One job, and the topics that it reads and writes."""
+
+    def __init__(self, kafka: KafkaBroker, topic: Callable[..., str], directory: Path, rows: int, keys: int) -> None:
+        self.kafka = kafka
+        self.directory = directory
+        self.rows, self.keys = rows, keys
+        self.input, self.output = topic(PARTITIONS), topic(PARTITIONS)
+        self._runs = 0
+        kafka.produce(self.input, (str(number) for number in range(rows)))
+
+    def driver(self, faults: FaultPlan | None = None, **given: object) -> DriverProgram:
+        self._runs += 1
+        arguments = {"servers": self.kafka.servers, "input": self.input, "output": self.output, "keys": self.keys}
+        return DriverProgram(
+            PROGRAM,
+            [str(self.directory), json.dumps({"settings": {}, **arguments, **given})],
+            self.directory / f"log-{self._runs}",
+            faults.environment if faults is not None else {},
+        )
+
+    def check(self) -> None:
+        seen = Counter(self.kafka.committed(self.output, PARTITIONS))
+        wanted = expected(self.rows, self.keys)
+        lost, repeated = wanted - seen, seen - wanted
+        assert not lost and not repeated, f"{lost.total()} lost, {repeated.total()} repeated or foreign"
+        assert not [path for path in (self.directory / "staging").rglob("*") if path.is_file()], "files are left"
+
+
+def test_twenty_seeded_faults_of_drivers_attempts_and_the_broker(
+    kafka: KafkaBroker, topic: Callable[..., str], tmp_path: Path
+) -> None:
+    """Without Spark: what fails here is the logic of drivers, tasks, sources and sinks, not Spark."""
+    chosen = random.Random(20)
+    job = Job(kafka, topic, tmp_path, 200_000, 97)
+    faults = Counter[str]()
+    points = [*DRIVER_POINTS, *chosen.sample(DRIVER_POINTS, 2)]
+    chosen.shuffle(points)
+    settings = {"holdfast.epoch.max-rows": "2500"}
+    while True:
+        plan = FaultPlan(tmp_path / f"faults-{faults.total()}-{len(points)}")
+        trigger = None
+        if points:
+            point = points.pop()
+            trigger = plan.add(point, "kill", hit=1 if point.endswith("fenced") else chosen.randint(3, 8))
+        in_process = {"seed": chosen.randrange(1000), "faults": 1, "epochs": 5}
+        with job.driver(plan, settings=settings, in_process=in_process) as driver:
+            if faults["broker"] < 5 and len(points) % 2 == 0:
+                # The broker goes away while the job is under way, and comes back.
+                driver.wait_for_line(rf"(?s)(EPOCH.*?){{{chosen.randint(1, 4)}}}|FINISHED")
+                kafka.kill()
+                time.sleep(chosen.random() / 2)
+                kafka.start()
+                faults["broker"] += 1
+            code = driver.wait(120)
+            faults["attempt"] += len(re.findall("^FAULT attempt", driver.output, re.MULTILINE))
+            if trigger is not None and plan.reached(trigger) is not None:
+                assert code == -9
+                faults["driver"] += 1
+                continue
+            assert code == 0, driver.output[-4000:]
+        if not points:
+            break
+    job.check()
+    print(dict(faults))
+    assert faults.total() >= 20 and faults["broker"] == 5 and faults["driver"] >= 7, dict(faults)
+
+
+def test_on_spark_with_a_worker_and_the_broker_killed(
+    kafka: KafkaBroker, topic: Callable[..., str], tmp_path: Path
+) -> None:
+    job = Job(kafka, topic, tmp_path, 1_000_000, 1009)
+    settings = {
+        "spark.master": "local[2]",
+        "spark.ui.enabled": "false",
+        "holdfast.epoch.max-rows": "150000",
+        "execution.checkpointing.interval": "1 s",
+    }
+    plan = FaultPlan(tmp_path / "faults")
+    committed = plan.add("kafka-publisher.committed", "touch", hit=2)
+    with job.driver(plan, settings=settings) as driver:
+        plan.wait(committed, 120)
+        kill_worker(driver.pid, 0)
+        kafka.restart()
+        assert driver.wait(240) == 0, driver.output[-4000:]
+        assert re.search(r"FINISHED restarts=[1-9]", driver.output), driver.output[-2000:]
+    job.check()
