@@ -58,7 +58,7 @@ class Publisher:
             ensure_marker_topic(settings, marker_topic)
             self._producer.init_transactions(PATIENCE_SECONDS)
             self._marker = newest(read_markers(settings, marker_topic), key)
-        except self._kafka.KafkaException as cause:
+        except (self._kafka.KafkaException, TimeoutError) as cause:
             raise self._failure("prepare to publish", cause) from cause
         failpoint("kafka-publisher.fenced", id=transactional_id)
 
@@ -123,8 +123,7 @@ def ensure_marker_topic(settings: Mapping[str, Any], topic: str) -> None:
     """Create the topic of markers where it does not exist: one partition, compacted."""
     kafka, new_topic = library(), administration().NewTopic
     admin = admin_client(connection_settings(settings))
-    found = admin.list_topics(topic, timeout=REQUEST_SECONDS).topics.get(topic)
-    if found is not None and found.error is None:
+    if topic in admin.list_topics(timeout=REQUEST_SECONDS).topics:
         return
     config = {"cleanup.policy": "compact", "segment.ms": "3600000", "min.cleanable.dirty.ratio": "0.1"}
     [made] = admin.create_topics(
@@ -135,6 +134,10 @@ def ensure_marker_topic(settings: Mapping[str, Any], topic: str) -> None:
     except kafka.KafkaException as error:
         if error.args[0].code() != kafka.KafkaError.TOPIC_ALREADY_EXISTS:
             raise
+    # The brokers hear of it from the controller a moment later.
+    deadline = time.monotonic() + REQUEST_SECONDS
+    while topic not in admin.list_topics(timeout=REQUEST_SECONDS).topics and time.monotonic() < deadline:
+        time.sleep(0.05)
 
 
 def read_markers(settings: Mapping[str, Any], topic: str) -> list[tuple[bytes, bytes]]:
