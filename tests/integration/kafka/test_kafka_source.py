@@ -180,6 +180,32 @@ def test_a_consumer_stays_open_between_epochs_and_is_set_back_after_a_failure(
     reader.close()
 
 
+class FailsOnce(SimpleStringSchema):
+    """As a function that raises at its first call in a process."""
+
+    calls = 0
+
+    def deserialize_all(self, messages: Any) -> Any:
+        FailsOnce.calls += 1
+        # The first call, and the search for the message that it failed with.
+        if FailsOnce.calls <= 2:
+            raise ConnectionError("no answer")
+        return super().deserialize_all(messages)
+
+
+def test_messages_that_were_taken_and_not_decoded_come_again(kafka: KafkaBroker, topic: Topics) -> None:
+    name = topic(2)
+    for partition in range(2):
+        kafka.produce(name, texts(partition * 100, partition * 100 + 100), partition)
+    source = bounded(kafka, name).set_value_only_deserializer(FailsOnce()).build()
+    [reader] = readers_of(source, 1)
+    positions = positions_of([reader])
+    with pytest.raises(SourceError, match="no answer"):
+        read_epoch(reader)
+    rows = read_to_end(readers_of(source, 1, positions))
+    assert sorted(map(int, rows)) == list(range(200))
+
+
 def test_the_group_hears_of_an_offset_when_its_checkpoint_has_completed(kafka: KafkaBroker, topic: Topics) -> None:
     name = topic()
     kafka.produce(name, texts(0, 100))

@@ -9,6 +9,8 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 from holdfast.connectors.kafka.client import library
@@ -46,6 +48,17 @@ def close(key: tuple[str, int]) -> None:
         consumer.close()
 
 
+@dataclass(frozen=True, slots=True)
+class Polled:
+    """Messages by partition, in their order, and partitions whose end was reached, with that end."""
+
+    runs: list[tuple[KafkaTopicPartition, list[Any]]]
+    ends: dict[KafkaTopicPartition, int]
+
+    def __bool__(self) -> bool:
+        return bool(self.runs or self.ends)
+
+
 class OpenConsumer:
     """Reads the partitions that it was assigned, and knows which of them have nothing more at the moment."""
 
@@ -80,29 +93,34 @@ class OpenConsumer:
         self._caught_up.clear()
         self._paused.clear()
 
-    def next_messages(self, most: int, deadline: float) -> tuple[list[Any], dict[KafkaTopicPartition, int]]:
-        """Messages, at most so many, and partitions whose end was reached, with that end. Both empty when there is
-        nothing at the moment. Waits only for what the brokers have not answered yet.
-        """
+    def next_messages(self, most: int, deadline: float) -> Polled:
+        """What there is, at most so many messages. Waits only for what the brokers have not answered yet."""
         silent_since = time.monotonic()
         while True:
             now = time.monotonic()
             waits = not self._is_caught_up() and now < min(deadline, silent_since + _SILENCE_SECONDS)
-            polled = self._consumer.consume(most, _SLICE_SECONDS if waits else 0)
-            messages = [message for message in polled if message.error() is None]
-            ends = self._ends_in(polled) if len(messages) < len(polled) else {}
-            if messages or ends or not waits:
-                return messages, ends
+            polled = self._take(most, _SLICE_SECONDS if waits else 0)
+            if polled or not waits:
+                return polled
 
-    def reached(self, partition: KafkaTopicPartition, offset: int) -> None:
-        """All messages of a partition below this offset were taken."""
-        self._at[partition] = offset
-        self._caught_up.discard(partition)
-
-    def reached_end(self, partition: KafkaTopicPartition, offset: int) -> None:
-        """The same, and the brokers have nothing more of it for now."""
-        self._at[partition] = offset
-        self._caught_up.add(partition)
+    def _take(self, most: int, seconds: float) -> Polled:
+        """The library is beyond what it hands out: so is this, whatever becomes of it."""
+        standing, self._at = self._at, {}
+        messages = self._consumer.consume(most, seconds)
+        good = [message for message in messages if message.error() is None]
+        polled = Polled(
+            [(KafkaTopicPartition(*place), list(run)) for place, run in groupby(good, key=_place_of)],
+            self._ends_in(messages, standing) if len(good) < len(messages) else {},
+        )
+        for partition, run in polled.runs:
+            standing[partition] = run[-1].offset() + 1
+            self._caught_up.discard(partition)
+        for partition, end in polled.ends.items():
+            standing[partition] = max(standing[partition], end)
+            self._caught_up.add(partition)
+        # Only now: after an error on the way here nothing is known, and reading begins where a reader says.
+        self._at = standing
+        return polled
 
     def commit(self, offsets: Mapping[KafkaTopicPartition, int]) -> None:
         """Tell the group, without waiting for its answer."""
@@ -125,24 +143,26 @@ class OpenConsumer:
                 return False
         return True
 
-    def _ends_in(self, polled: list[Any]) -> dict[KafkaTopicPartition, int]:
+    def _ends_in(
+        self, messages: list[Any], standing: Mapping[KafkaTopicPartition, int]
+    ) -> dict[KafkaTopicPartition, int]:
         ends = {}
-        for message in polled:
+        for message in messages:
             error = message.error()
             if error is None:
                 continue
             if error.code() != self._kafka.KafkaError._PARTITION_EOF:
-                self._check(message, error)
+                self._check(message, error, standing)
                 continue
             ends[KafkaTopicPartition(message.topic(), message.partition())] = message.offset()
         return ends
 
-    def _check(self, message: Any, error: Any) -> None:
+    def _check(self, message: Any, error: Any, standing: Mapping[KafkaTopicPartition, int]) -> None:
         """Raise what does not pass by itself."""
         codes = self._kafka.KafkaError
         place = f"{message.topic()}-{message.partition()}"
         if error.code() == codes._AUTO_OFFSET_RESET:
-            at = self._at.get(KafkaTopicPartition(message.topic(), message.partition()))
+            at = standing.get(KafkaTopicPartition(message.topic(), message.partition()))
             raise SourceError(
                 f"{self._task} is at offset {at} of {place}, which the topic no longer has ({error.str()}). Messages "
                 "were deleted before they were read, or it is another topic of that name. Set the property "
@@ -156,3 +176,7 @@ class OpenConsumer:
         if error.fatal() or error.code() in (codes.TOPIC_AUTHORIZATION_FAILED, codes._AUTHENTICATION):
             raise SourceError(f"{self._task} cannot read {place}: {error.str()}; nothing was skipped.")
         logger.warning("%s: %s; the client goes on trying", self._task, error.str())
+
+
+def _place_of(message: Any) -> tuple[str, int]:
+    return message.topic(), message.partition()

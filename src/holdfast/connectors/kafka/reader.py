@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import groupby
 from typing import Any
 
 from holdfast.connectors.kafka import consumers
@@ -110,25 +109,21 @@ class KafkaSourceReader(SourceReader):
         splits = frozenset(map(str, active))
         budget = Budget(limit)
         while splits and (rows := budget.next_chunk()):
-            messages, ends = consumer.next_messages(rows, limit.deadline)
-            for (topic, number), run in groupby(messages, key=_place_of):
-                partition = KafkaTopicPartition(topic, number)
-                batch = self._take(self._splits[partition], list(run), consumer, splits)
+            polled = consumer.next_messages(rows, limit.deadline)
+            for partition, messages in polled.runs:
+                batch = self._take(self._splits[partition], messages, splits)
                 if batch is not None:
                     budget.spend(len(batch))
                     yield batch
-            for partition, end in ends.items():
+            for partition, end in polled.ends.items():
                 split = self._splits[partition]
                 # What lies between is not for readers: marks of transactions, and those that were aborted.
                 split.offset = max(split.offset, end)
-                consumer.reached_end(partition, split.offset)
-            if not messages and not ends:
+            if not polled:
                 return
             splits = frozenset(map(str, self._active()))
 
-    def _take(
-        self, split: SplitPosition, messages: list[Any], consumer: consumers.OpenConsumer, splits: frozenset[str]
-    ) -> Batch | None:
+    def _take(self, split: SplitPosition, messages: list[Any], splits: frozenset[str]) -> Batch | None:
         """The rows of messages of one partition; None where there are none."""
         next_offset = messages[-1].offset() + 1
         if split.stop is not None and next_offset > split.stop:
@@ -139,8 +134,7 @@ class KafkaSourceReader(SourceReader):
         batch = self._decode(messages) if messages else None
         if batch is not None:
             batch.origin = Origin(str(split.partition), splits, [message.timestamp()[1] for message in messages])
-        split.offset = max(split.offset, next_offset)
-        consumer.reached(split.partition, next_offset)
+        split.offset = next_offset
         return batch
 
     def _decode(self, messages: list[Any]) -> Batch:
@@ -237,7 +231,3 @@ class KafkaSourceReader(SourceReader):
         logger.warning(
             "%s begins %s again at offset %d: it is another topic", self._task, split.partition, split.offset
         )
-
-
-def _place_of(message: Any) -> tuple[str, int]:
-    return message.topic(), message.partition()
