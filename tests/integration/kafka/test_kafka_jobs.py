@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import random
-import re
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -71,36 +70,37 @@ def test_twenty_seeded_faults_of_drivers_attempts_and_the_broker(
     chosen = random.Random(20)
     job = Job(kafka, topic, tmp_path, 200_000, 97)
     faults = Counter[str]()
-    points = [*DRIVER_POINTS, *chosen.sample(DRIVER_POINTS, 2)]
-    chosen.shuffle(points)
-    settings = {"holdfast.epoch.max-rows": "2500"}
-    while True:
-        plan = FaultPlan(tmp_path / f"faults-{faults.total()}-{len(points)}")
-        trigger = None
-        if points:
-            point = points.pop()
-            trigger = plan.add(point, "kill", hit=1 if point.endswith("fenced") else chosen.randint(3, 8))
-        in_process = {"seed": chosen.randrange(1000), "faults": 1, "epochs": 5}
-        with job.driver(plan, settings=settings, in_process=in_process) as driver:
-            if faults["broker"] < 5 and len(points) % 2 == 0:
-                # The broker goes away while the job is under way, and comes back.
-                driver.wait_for_line(rf"(?s)(EPOCH.*?){{{chosen.randint(1, 4)}}}|FINISHED")
+    rounds = [*DRIVER_POINTS, "broker", "broker", "broker", "broker", "broker"]
+    chosen.shuffle(rounds)
+    for number, where in enumerate([*rounds, "end"]):
+        plan = FaultPlan(tmp_path / f"faults-{number}")
+        if where in DRIVER_POINTS:
+            plan.add(where, "kill", hit=1 if where.endswith("fenced") else chosen.randint(2, 5))
+        given = {
+            "settings": {"holdfast.epoch.max-rows": "2000"},
+            "in_process": {"seed": chosen.randrange(1000), "faults": 1, "epochs": 5},
+        }
+        with job.driver(plan, **given) as driver:
+            if where == "broker":
+                _wait_for_epochs(driver, chosen.randint(1, 3))
                 kafka.kill()
                 time.sleep(chosen.random() / 2)
                 kafka.start()
+                _wait_for_epochs(driver, chosen.randint(4, 6))
+                driver.kill()
                 faults["broker"] += 1
             code = driver.wait(120)
-            faults["attempt"] += len(re.findall("^FAULT attempt", driver.output, re.MULTILINE))
-            if trigger is not None and plan.reached(trigger) is not None:
-                assert code == -9
-                faults["driver"] += 1
-                continue
-            assert code == 0, driver.output[-4000:]
-        if not points:
-            break
+            faults["attempt"] += driver.output.count("FAULT attempt")
+            assert code == (0 if where == "end" else -9), f"{where}: {driver.output[-4000:]}"
+            assert plan.not_reached() == []
+            faults["driver"] += where != "end"
     job.check()
-    print(dict(faults))
-    assert faults.total() >= 20 and faults["broker"] == 5 and faults["driver"] >= 7, dict(faults)
+    print(f"{job.rows} rows, {dict(faults)}")
+    assert faults.total() >= 20, dict(faults)
+
+
+def _wait_for_epochs(driver: DriverProgram, count: int) -> None:
+    driver.wait_for_line(rf"(?s)(EPOCH.*?){{{count}}}", 90)
 
 
 def test_on_spark_with_a_worker_and_the_broker_killed(
@@ -120,5 +120,4 @@ def test_on_spark_with_a_worker_and_the_broker_killed(
         kill_worker(driver.pid, 0)
         kafka.restart()
         assert driver.wait(240) == 0, driver.output[-4000:]
-        assert re.search(r"FINISHED restarts=[1-9]", driver.output), driver.output[-2000:]
     job.check()
