@@ -110,6 +110,8 @@ def build_job_graph(
     ids = _operator_ids(graph)
     operators: dict[Node, JobOperator] = {}
     for node in graph.nodes:
+        if isinstance(node.body, TwoPhaseCommitSink):
+            node.body.bind_directory(settings.checkpoint.directory)
         operators[node] = _operator(node, ids[node], parallelism, settings.max_parallelism, adopted or {})
     edges = tuple(
         _edge(connection, operators[connection.source], operators[node])

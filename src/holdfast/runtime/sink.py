@@ -54,6 +54,11 @@ class TwoPhaseCommitSink(Function):
     def bind_parallelism(self, parallelism: int) -> None:
         """Told how many subtasks it has, on the driver, before the sink travels."""
 
+    def bind_directory(self, directory: str | None) -> None:
+        """Told where the job keeps its checkpoints, on the driver, before the sink travels: a path or URI that all
+        executors see, or None for the driver's memory.
+        """
+
     @abstractmethod
     def begin(self, name: TransactionName) -> Any:
         """A transaction object that lives in the task for the rest of the epoch."""
@@ -111,6 +116,9 @@ class WrappingSink(WrappingFunction, TwoPhaseCommitSink):
 
     def bind_parallelism(self, parallelism: int) -> None:
         self.wrapped_function.bind_parallelism(parallelism)
+
+    def bind_directory(self, directory: str | None) -> None:
+        self.wrapped_function.bind_directory(directory)
 
     def begin(self, name: TransactionName) -> Any:
         return self.wrapped_function.begin(name)

@@ -62,7 +62,6 @@ def run(directory: Path, given: dict[str, Any]) -> Any:
     records.set_value_serialization_schema(SimpleStringSchema())
     sink = KafkaSink.builder().set_bootstrap_servers(given["servers"]).set_record_serializer(records.build())
     sink.set_delivery_guarantee(DeliveryGuarantee.EXACTLY_ONCE).set_transactional_id_prefix(given["output"])
-    sink.set_staging_directory(str(directory / "staging"))
     for name, value in CLIENT.items():
         sink.set_property(name, value)
     rows = env.from_source(source.build(), WatermarkStrategy.no_watermarks(), "numbers").uid("numbers")

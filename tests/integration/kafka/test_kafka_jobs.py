@@ -60,7 +60,7 @@ class Job:
         wanted = expected(self.rows, self.keys)
         lost, repeated = wanted - seen, seen - wanted
         assert not lost and not repeated, f"{lost.total()} lost, {repeated.total()} repeated or foreign"
-        assert not [path for path in (self.directory / "staging").rglob("*") if path.is_file()], "files are left"
+        assert not [path for path in (self.directory / "checkpoints").rglob("*.records")], "files are left"
 
 
 def test_twenty_seeded_faults_of_drivers_attempts_and_the_broker(

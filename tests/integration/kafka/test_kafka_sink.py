@@ -254,5 +254,9 @@ def test_a_builder_says_what_is_missing(tmp_path: Path) -> None:
     builder.set_delivery_guarantee(GUARANTEE.EXACTLY_ONCE)
     with pytest.raises(ProgramError, match="set_transactional_id_prefix"):
         builder.build()
+    sink = builder.set_transactional_id_prefix("p").build()
     with pytest.raises(ProgramError, match="set_staging_directory"):
-        builder.set_transactional_id_prefix("p").build()
+        sink.bind_directory(None)
+    sink.bind_directory(str(tmp_path / "checkpoints"))
+    pre_commit(sink, [1])
+    assert len(list((tmp_path / "checkpoints").rglob("*.records"))) == 1

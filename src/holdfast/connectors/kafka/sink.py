@@ -39,12 +39,26 @@ class ExactlyOnceKafkaSink(TwoPhaseCommitSink):
     """
 
     def __init__(
-        self, settings: dict[str, Any], serializer: KafkaRecordSerializationSchema, prefix: str, directory: str
+        self, settings: dict[str, Any], serializer: KafkaRecordSerializationSchema, prefix: str, directory: str | None
     ) -> None:
         self._settings = settings
         self._serializer = serializer
         self._prefix = prefix
-        self._storage = Storage.for_uri(directory)
+        self._directory = directory
+
+    def bind_directory(self, directory: str | None) -> None:
+        self._directory = self._directory or directory
+        if self._directory is None:
+            raise ProgramError(
+                "A KafkaSink with EXACTLY_ONCE keeps rows in files until their checkpoint completes, and this job "
+                "keeps checkpoints in memory. Set execution.checkpointing.dir, or set_staging_directory(...) of the "
+                "sink, to a directory that all executors and the driver see."
+            )
+
+    @property
+    def _storage(self) -> Storage:
+        assert self._directory is not None, "bind_directory has set it"
+        return Storage.for_uri(self._directory)
 
     def begin(self, name: TransactionName) -> StagingTransaction:
         return StagingTransaction(self._storage, name)
@@ -155,7 +169,9 @@ class KafkaSinkBuilder:
         return self
 
     def set_staging_directory(self, directory: str) -> KafkaSinkBuilder:
-        """Where rows wait for their checkpoint (EXACTLY_ONCE): a path or URI that all executors and the driver see."""
+        """Where rows wait for their checkpoint (EXACTLY_ONCE): a path or URI that all executors and the driver see.
+        Without it, in the directory of checkpoints.
+        """
         self._directory = directory
         return self
 
@@ -175,10 +191,5 @@ class KafkaSinkBuilder:
         if not self._prefix:
             raise ProgramError(
                 "EXACTLY_ONCE needs set_transactional_id_prefix(...): a prefix that no other sink of these brokers has."
-            )
-        if not self._directory:
-            raise ProgramError(
-                "EXACTLY_ONCE needs set_staging_directory(...): rows wait there, in files, for their checkpoint. Give "
-                "one that all executors and the driver see, for instance one beside the checkpoints."
             )
         return ExactlyOnceKafkaSink(settings, self._serializer, self._prefix, self._directory)
