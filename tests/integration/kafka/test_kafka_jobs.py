@@ -70,15 +70,15 @@ def test_twenty_seeded_faults_of_drivers_attempts_and_the_broker(
     chosen = random.Random(20)
     job = Job(kafka, topic, tmp_path, 200_000, 97)
     faults = Counter[str]()
-    rounds = [*DRIVER_POINTS, "broker", "broker", "broker", "broker", "broker"]
+    rounds = [*DRIVER_POINTS, "broker", "broker", "broker"]
     chosen.shuffle(rounds)
     for number, where in enumerate([*rounds, "end"]):
         plan = FaultPlan(tmp_path / f"faults-{number}")
         if where in DRIVER_POINTS:
-            plan.add(where, "kill", hit=1 if where.endswith("fenced") else chosen.randint(2, 5))
+            plan.add(where, "kill", hit=1 if where.endswith("fenced") else chosen.randint(2, 4))
         given = {
-            "settings": {"holdfast.epoch.max-rows": "2000"},
-            "in_process": {"seed": chosen.randrange(1000), "faults": 1, "epochs": 5},
+            "settings": {"holdfast.epoch.max-rows": "3000"},
+            "in_process": {"seed": chosen.randrange(1000), "faults": 2, "epochs": 6},
         }
         with job.driver(plan, **given) as driver:
             if where == "broker":
@@ -106,11 +106,11 @@ def _wait_for_epochs(driver: DriverProgram, count: int) -> None:
 def test_on_spark_with_a_worker_and_the_broker_killed(
     kafka: KafkaBroker, topic: Callable[..., str], tmp_path: Path
 ) -> None:
-    job = Job(kafka, topic, tmp_path, 1_000_000, 1009)
+    job = Job(kafka, topic, tmp_path, 400_000, 1009)
     settings = {
         "spark.master": "local[2]",
         "spark.ui.enabled": "false",
-        "holdfast.epoch.max-rows": "150000",
+        "holdfast.epoch.max-rows": "60000",
         "execution.checkpointing.interval": "1 s",
     }
     plan = FaultPlan(tmp_path / "faults")

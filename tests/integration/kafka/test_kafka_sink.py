@@ -77,10 +77,7 @@ class TestExactlyOnce(ExternalSinkContract):
         return self._published.visible()
 
 
-POINTS = ["fenced", "produced", "marked", "committed"]
-
-
-@pytest.mark.parametrize("point", POINTS)
+@pytest.mark.parametrize("point", ["fenced", "marked", "committed"])
 def test_a_commit_that_dies_anywhere_is_completed_once(published: Published, point: str) -> None:
     sink = published.sink
     first = [pre_commit(sink, [1, 2], epoch=1)]
@@ -88,9 +85,9 @@ def test_a_commit_that_dies_anywhere_is_completed_once(published: Published, poi
     forget_publishers()
     handles = [pre_commit(sink, [3, 4], epoch=2), pre_commit(sink, [5], epoch=2, subtask=1)]
     published.commit_and_die(handles, f"kafka-publisher.{point}")
-    before = [1, 2, 3, 4, 5] if point == "committed" else [1, 2]
-    if point != "marked" and point != "produced":
-        assert published.visible() == before
+    if point != "marked":
+        # In that case a transaction is open, and a reader waits for its end.
+        assert published.visible() == ([1, 2, 3, 4, 5] if point == "committed" else [1, 2])
 
     for _ in range(2):
         sink.recover_and_commit(handles)
