@@ -153,12 +153,18 @@ def test_a_driver_that_comes_late_finds_what_its_successor_published(published: 
     handles = [pre_commit(published.sink, [1], epoch=1), pre_commit(published.sink, [2], epoch=2)]
     published.sink.recover_and_commit(handles)
     assert commit_in_process(published.sink, handles, published.directory) == 0
-    # It has fenced this one, which notices and begins anew.
-    third = pre_commit(published.sink, [3], epoch=3)
+    # It has fenced this one, which notices and begins anew, also where the other has done its work.
+    taken = pre_commit(published.sink, [4], epoch=4)
+    assert commit_in_process(published.sink, [taken], published.directory) == 0
+    with pytest.raises(TransactionError, match="lost"):
+        published.sink.commit([taken])
+    published.sink.recover_and_commit([taken])
+    assert commit_in_process(published.sink, handles, published.directory) == 0
+    third = pre_commit(published.sink, [3], epoch=5)
     with pytest.raises(TransactionError, match="could not publish"):
         published.sink.commit([third])
     published.sink.recover_and_commit([third])
-    assert published.visible() == [1, 2, 3]
+    assert published.visible() == [1, 2, 3, 4]
 
 
 def test_a_broker_that_dies_during_a_commit(published: Published) -> None:

@@ -64,20 +64,19 @@ class Publisher:
 
     def publish(self, handles: Sequence[StagedRecords]) -> None:
         """Publish those that were not published before."""
-        waiting = iter([handle for handle in handles if self._is_due(handle)])
-        while due := list(islice(waiting, MOST_NAMES)):
-            for handle in due:
-                handle.check()
-            try:
+        try:
+            waiting = iter([handle for handle in handles if self._is_due(handle)])
+            while due := list(islice(waiting, MOST_NAMES)):
                 self._publish(due)
-            except BaseException:
-                # Whether it was published is not known here; whoever comes next reads the markers.
-                self._forget()
-                raise
-            failpoint("kafka-publisher.committed", id=self._id)
-            # Before the next transaction begins: the marker of this one says that these files are of no use.
-            for handle in due:
-                handle.delete()
+                failpoint("kafka-publisher.committed", id=self._id)
+                # Before the next transaction begins: the marker of this one says that these files are of no use.
+                for handle in due:
+                    handle.delete()
+        except BaseException:
+            # What was published, by this one or by another that has fenced it, is not known here any more. Whoever
+            # comes next fences and reads the markers.
+            self._forget()
+            raise
 
     def _is_due(self, handle: StagedRecords) -> bool:
         if self._marker.has(handle.name):
@@ -93,6 +92,8 @@ class Publisher:
         )
 
     def _publish(self, due: Sequence[StagedRecords]) -> None:
+        for handle in due:
+            handle.check()
         marker = self._marker.after(handle.name for handle in due)
         try:
             self._producer.begin_transaction()
