@@ -177,11 +177,7 @@ def test_a_savepoint_that_expires_leaves_no_folder(
     with pytest.raises(CheckpointError, match="expired before completing"):
         client.trigger_savepoint().result(30)
     release.set()
-    # Uploads that go on alone find it out within a second.
-    end = time.monotonic() + 10
-    while any(thread.name.startswith("upload-") for thread in threading.enumerate()) and time.monotonic() < end:
-        time.sleep(0.01)
-    time.sleep(0.1)
+    await_uploads()
     assert list((tmp_path / "savepoints").iterdir()) == []
     assert status(client) == "RUNNING"
     client.cancel().result(30)
@@ -226,3 +222,35 @@ def test_a_doubt_about_who_leads_does_not_keep_an_idle_job_busy(
     doubt.end()
     assert Path(asked.result(30)).exists()
     client.cancel().result(30)
+
+
+def test_an_upload_that_outlasts_its_job_leaves_no_files(
+    in_process: InProcessSpark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, release: threading.Event
+) -> None:
+    write = PreparedEntries.write
+
+    def held(self: PreparedEntries, *arguments: Any) -> Any:
+        release.wait(30)
+        return write(self, *arguments)
+
+    monkeypatch.setattr(PreparedEntries, "write", held)
+    given = {"holdfast.checkpoint.upload-wait": "1 ms", "execution.checkpointing.data-inline-threshold": "0 b"}
+    client = start(tmp_path, **given, **{"execution.checkpointing.interval": NEVER})
+    wait_for_rows(client, 3)
+    in_process.step = 0
+    asked = client.trigger_checkpoint()
+    wait_for_rows(client, len(client.get_history().epochs) + 2)
+    client.cancel().result(30)
+    assert asked.exception(30) is not None
+    release.set()
+    await_uploads()
+    left = [path for path in (tmp_path / "chk/job").glob("*/*") if path.parent.name != "attempts"]
+    assert left == []
+
+
+def await_uploads() -> None:
+    """Those that go on alone find within a second that it is in vain."""
+    end = time.monotonic() + 10
+    names = ("upload-", "beat-")
+    while any(thread.name.startswith(names) for thread in threading.enumerate()) and time.monotonic() < end:
+        time.sleep(0.01)

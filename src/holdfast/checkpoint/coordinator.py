@@ -327,6 +327,8 @@ class CheckpointCoordinator:
         if not delete_checkpoints or not self.disposable:
             return
         try:
+            # Uploads that still go on stop when an attempt follows theirs: what told them else is swept away.
+            self._leadership.next_attempt()
             for kept in self._store.all():
                 self._store.remove(kept.checkpoint_id)
             self._leadership.check()
@@ -335,9 +337,7 @@ class CheckpointCoordinator:
             _log.warning("Checkpoints of the ended job could not be deleted: %s", error)
 
     def abandon(self) -> None:
-        """Another driver may lead the job: no file is touched, since only its leader knows what is needed. Whoever
-        waits for a snapshot is told.
-        """
+        """Another driver may lead the job: it alone knows what is needed. Whoever waits for a snapshot is told."""
         self._schedule.stop()
         self.triggers.close(CheckpointFailureReason.LEADERSHIP_LOST)
         for pending in self._pending.values():

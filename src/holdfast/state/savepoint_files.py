@@ -49,6 +49,9 @@ class SavepointNotes(CheckpointNotes):
 
     def leave(self, name: str, data: bytes) -> None:
         self._storage.write_atomic(self._path_of(name), data)
+        if not self._storage.exists(IN_PROGRESS_FILE):
+            # Nobody reads notes of a savepoint that was completed, or given up, meanwhile.
+            self.discard([self._path_of(name)])
 
     def find(self, name: str) -> bytes | None:
         try:
