@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from holdfast.runtime.context import RuntimeContext
 
 Targets = npt.NDArray[np.int64]
+Hashes = npt.NDArray[np.int64]
 
 #: How keys travel beside the rows: not at all, as columns of the rows, or in a column of their own.
 NO_KEY, COLUMNS, LONG, STRING, ENCODED = "", "columns", "long", "string", "encoded"
@@ -39,12 +40,13 @@ class KeyColumn:
 @dataclass(frozen=True, slots=True)
 class Route:
     """Where the rows of a batch go. ``targets`` is None when all of them go to ``single``, or to everybody when that
-    is None too.
+    is None too. ``hashes`` are those of their keys, where that decided.
     """
 
     targets: Targets | None = None
     single: int | None = None
     keys: KeyColumn = KeyColumn(NO_KEY)
+    hashes: Hashes | None = None
 
 
 class Partitioner(ABC):
@@ -199,7 +201,7 @@ class _ByColumns(BoundPartitioner):
             )
         # A composite key may have fields that are null: it is a key all the same.
         hashes = self._codec.hash_array(arrays if single is None else single)
-        return Route(self._targets.of(hashes), keys=KeyColumn(COLUMNS))
+        return Route(self._targets.of(hashes), keys=KeyColumn(COLUMNS), hashes=hashes)
 
 
 def _plain_forms(key_type: TypeInformation) -> frozenset[str]:
@@ -244,8 +246,8 @@ class _BySelector(BoundPartitioner):
         form = LONG if kinds == {int} else STRING if kinds == {str} else ENCODED
         if form in self._plain_forms:
             try:
-                column = pa.array(keys, KEY_COLUMN_TYPES[form])
-                return Route(self._targets.of(self._codec.hash_many(keys)), keys=KeyColumn(form, column))
+                column, hashes = pa.array(keys, KEY_COLUMN_TYPES[form]), self._codec.hash_many(keys)
+                return Route(self._targets.of(hashes), keys=KeyColumn(form, column), hashes=hashes)
             except (OverflowError, pa.ArrowException, HoldfastError):
                 pass  # a key that does not fit: the other path finds it and names its row
         return self._route_encoded(keys, batch)
@@ -279,7 +281,8 @@ class _BySelector(BoundPartitioner):
                 hashes[position] = codec.hash(key)
             except HoldfastError as error:
                 raise type(error)(f"{self._where}: {error} (row {batch.values[position]!r})") from error
-        return Route(self._targets.of(hashes), keys=KeyColumn(ENCODED, pa.array(encoded, pa.binary())))
+        column = pa.array(encoded, pa.binary())
+        return Route(self._targets.of(hashes), keys=KeyColumn(ENCODED, column), hashes=hashes)
 
 
 class KeyReader:

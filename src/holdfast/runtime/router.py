@@ -19,8 +19,17 @@ from holdfast.runtime.envelope import (
     pack,
     with_barrier,
 )
-from holdfast.runtime.partitioners import KEY_COLUMN, KEY_COLUMN_TYPES, KeyColumn, KeyGroupHash, KeyReader
+from holdfast.runtime.partitioners import (
+    KEY_COLUMN,
+    KEY_COLUMN_TYPES,
+    Hashes,
+    KeyColumn,
+    KeyGroupHash,
+    KeyReader,
+    Targets,
+)
 from holdfast.runtime.plan import EdgeSpec, TaskOptions
+from holdfast.runtime.row_order import GROUPED_ROWS, by_target, by_target_and_key
 from holdfast.types.arrow import row_reader, row_writer, schema_of
 
 if TYPE_CHECKING:
@@ -132,10 +141,8 @@ class Router:
         elif route.targets is None:
             for target in range(self._edge.target_parallelism):
                 self._buffer(target, wire)
-        elif self._edge.target_parallelism == 1:
-            self._buffer(0, wire)
         else:
-            self._buffer_split(route.targets, wire)
+            self._buffer_split(route.targets, route.hashes, wire)
 
     def close_epoch(self, status: ChannelStatus) -> None:
         """Send the rest; the status rides in each target's last envelope, or alone where it changed."""
@@ -166,10 +173,19 @@ class Router:
             return columns
         return pa.RecordBatch.from_arrays(arrays, names=names)
 
-    def _buffer_split(self, targets: np.ndarray[Any, np.dtype[np.int64]], wire: pa.RecordBatch) -> None:
-        # A stable order keeps the rows of one key in the order in which they came.
-        order = np.argsort(targets.astype(np.uint16), kind="stable")
-        counts = np.bincount(targets, minlength=self._edge.target_parallelism)
+    def _buffer_split(self, targets: Targets, hashes: Hashes | None, wire: pa.RecordBatch) -> None:
+        parallelism = self._edge.target_parallelism
+        # Event time goes on from row to row: rows that have it stay in their order.
+        grouped = hashes is not None and not self._edge.event_time and len(targets) >= GROUPED_ROWS
+        if parallelism == 1 and not grouped:
+            self._buffer(0, wire)
+            return
+        # Either order keeps the rows of one key in the order in which they came.
+        if grouped and hashes is not None:
+            order = by_target_and_key(targets, hashes, parallelism)
+        else:
+            order = by_target(targets)
+        counts = np.bincount(targets, minlength=parallelism)
         sorted_rows = wire.take(pa.array(order))
         start = 0
         for target, count in enumerate(counts.tolist()):
