@@ -12,6 +12,7 @@ import pytest
 PUBLIC: dict[str, list[str]] = {
     "holdfast": ["RestorePlan", "plan_restore"],
     "holdfast.common": [
+        "ByteArraySchema",
         "CompletableFuture",
         "Configuration",
         "DeserializationSchema",
@@ -171,9 +172,19 @@ PUBLIC: dict[str, list[str]] = {
     ],
     "holdfast.datastream.connectors": [
         "BucketAssigner",
+        "DeliveryGuarantee",
         "FileSink",
         "FileSource",
         "FileSourceBuilder",
+        "KafkaOffsetResetStrategy",
+        "KafkaOffsetsInitializer",
+        "KafkaRecordSerializationSchema",
+        "KafkaRecordSerializationSchemaBuilder",
+        "KafkaSink",
+        "KafkaSinkBuilder",
+        "KafkaSource",
+        "KafkaSourceBuilder",
+        "KafkaTopicPartition",
         "NumberSequenceSource",
         "OutputFileConfig",
         "RollingPolicy",
@@ -257,7 +268,14 @@ def test_nothing_else_is_public(module: str) -> None:
         ("datastream.stream_execution_environment", "StreamExecutionEnvironment"),
         ("datastream.time_domain", "TimeDomain"),
         ("datastream.timerservice", "TimerService"),
-        ("datastream.connectors.base", "Sink Source"),
+        ("datastream.connectors.base", "DeliveryGuarantee Sink Source"),
+        (
+            "datastream.connectors.kafka",
+            "KafkaSource KafkaSink KafkaOffsetsInitializer KafkaOffsetResetStrategy KafkaTopicPartition "
+            "KafkaRecordSerializationSchema",
+        ),
+        ("datastream.formats.json", "JsonRowDeserializationSchema JsonRowSerializationSchema"),
+        ("datastream.formats.avro", "AvroRowDeserializationSchema AvroRowSerializationSchema"),
         (
             "datastream.connectors.file_system",
             "FileSink FileSource StreamFormat RollingPolicy OutputFileConfig BucketAssigner",

@@ -20,6 +20,7 @@ HoldfastError
 ├── CheckpointError                 a checkpoint that failed; carries a CheckpointFailureReason
 ├── StorageError                    a file that cannot be written or read
 │   └── CorruptFileError            a file whose bytes are not the ones that were written
+├── SourceError                     a source that cannot be read on from where it was
 ├── RestoreError                    a snapshot that does not fit the program
 ├── TransactionError                a sink transaction that is lost or cannot be committed
 │   └── PartialOutputError          output is published in part, and nothing durable holds the rest
@@ -128,6 +129,10 @@ class CorruptFileError(StorageError):
 
     def __reduce__(self) -> tuple[object, ...]:
         return type(self), (self.path, self._message)
+
+
+class SourceError(HoldfastError):
+    """A source cannot be read on from where it was."""
 
 
 class RestoreError(HoldfastError):

@@ -152,9 +152,13 @@ class TestEnd:
         ended_with = CompletedCheckpoint(stopped, "/savepoints/savepoint-job-1")
         directory = JobDirectory(str(tmp_path), "job")
         directory.record_end("FINISHED", ended_with)
-        for other in (None, msgspec.structs.replace(metadata(6), job_id="job"), metadata(7)):
+        # A driver that died took one of the same number.
+        others = metadata(7), *(msgspec.structs.replace(stopped, **{name: 6}) for name in ("checkpoint_id", "attempt"))
+        for other in (None, *others):
             with pytest.raises(JobEndedError, match=r"state-recovery\.path: /savepoints/savepoint-job-1"):
                 directory.check_may_go_on(other)
         directory.check_may_go_on(ended_with.metadata)
+        assert directory.has_ended(7), "what it let go of when it ended"
+        assert not directory.has_ended(8), "it went on, and this is from behind the savepoint"
         directory.forget_end()
         assert not directory.has_ended()

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from holdfast.datastream import connectors
-from holdfast.datastream.connectors import base, file_system, number_seq
+from holdfast.datastream.connectors import base, file_system, kafka, number_seq
 
 
 def test_the_public_names_are_these():
@@ -15,6 +15,19 @@ def test_the_public_names_are_these():
         "StreamFormat",
     ]
     assert number_seq.__all__ == ["NumberSequenceSource", "SequenceSource"]
-    assert base.__all__ == ["Sink", "Source"]
-    assert connectors.__all__ == sorted([*file_system.__all__, *number_seq.__all__, *base.__all__])
+    assert base.__all__ == ["DeliveryGuarantee", "Sink", "Source"]
+    assert kafka.__all__ == [
+        "DeliveryGuarantee",
+        "KafkaOffsetResetStrategy",
+        "KafkaOffsetsInitializer",
+        "KafkaRecordSerializationSchema",
+        "KafkaRecordSerializationSchemaBuilder",
+        "KafkaSink",
+        "KafkaSinkBuilder",
+        "KafkaSource",
+        "KafkaSourceBuilder",
+        "KafkaTopicPartition",
+    ]
+    doors = [file_system, number_seq, base, kafka]
+    assert connectors.__all__ == sorted({name for door in doors for name in door.__all__})
     assert all(hasattr(connectors, name) for name in connectors.__all__)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from holdfast.common.time import Duration
 from holdfast.common.watermark_strategy import TimestampAssigner, WatermarkStrategy
 from holdfast.errors import FunctionError
-from holdfast.runtime.batch import Batch
+from holdfast.runtime.batch import Batch, Origin
 from holdfast.runtime.context import StateSnapshotContext
 from holdfast.runtime.envelope import ChannelStatus
 from holdfast.runtime.operator import MAX_WATERMARK, MIN_WATERMARK
@@ -221,3 +221,68 @@ def test_what_channels_promised_is_remembered_in_another_process() -> None:
     after.load(before.dump())
     assert after.dump() == before.dump()
     assert after.current() == 5
+
+
+def of_split(split: str, times: list[int], among: str) -> Batch:
+    batch = Batch(list(times))
+    batch.origin = Origin(split, frozenset(among), times)
+    return batch
+
+
+def test_a_split_that_is_ahead_does_not_make_rows_of_another_late() -> None:
+    operator, downstream = generator(0)
+    operator.process(of_split("a", [100, 200], "ab"), 0)
+    assert downstream.watermarks == [], "split b has said nothing yet"
+    operator.process(of_split("b", [10, 150], "ab"), 0)
+    operator.process(of_split("a", [300], "ab"), 0)
+    assert downstream.watermarks == [149]
+    assert [watermark for _, _, watermark in downstream.rows[2:]] == [MIN_WATERMARK, 9, 149]
+    operator.process(of_split("a", [301], "a"), 0)
+    assert downstream.watermarks == [149, 300], "split b has ended"
+
+
+def test_a_new_split_does_not_take_promises_back() -> None:
+    operator, downstream = generator(0)
+    operator.process(of_split("a", [100], "a"), 0)
+    operator.process(of_split("b", [5], "ab"), 0)
+    operator.process(of_split("a", [500], "ab"), 0)
+    operator.process(of_split("b", [400], "ab"), 0)
+    assert downstream.watermarks == [99, 399]
+    assert downstream.rows[1] == (5, 5, 99)
+
+
+def test_an_idle_split_no_longer_holds_back_the_others() -> None:
+    clock = Clock(0)
+    operator, downstream = generator(0, idleness=1000, clock=clock)
+    operator.process(of_split("a", [10], "ab"), 0)
+    clock.now = 900
+    operator.process(of_split("b", [70], "ab"), 0)
+    clock.now = 1000
+    operator.fire_processing_timers(clock.now)
+    assert downstream.watermarks == [9, 69]
+    assert not operator.idle
+    clock.now = 1900
+    operator.fire_processing_timers(clock.now)
+    assert downstream.watermarks == [9, 69] and operator.idle
+
+
+def test_times_of_splits_are_restored_whichever_subtask_gets_them() -> None:
+    operators = [generator(0)[0] for _ in range(2)]
+    operators[0].process(of_split("a", [100], "a"), 0)
+    operators[1].process(of_split("b", [50], "b"), 0)
+    written = []
+    for operator in operators:
+        operator.snapshot_state(StateSnapshotContext(1, 0, RawStateOutputs("here", None)))
+        written += operator.environment.operator_state.snapshot()
+    operator, downstream = generator(0, restored=tuple(written))
+    operator.process(of_split("a", [60], "ab"), 0)
+    assert downstream.rows == [(60, 60, 49)]
+    operator.process(of_split("b", [90], "ab"), 0)
+    assert downstream.watermarks == [49, 89]
+
+
+def test_record_times_stand_in_for_an_assigner() -> None:
+    operator, downstream = set_up(TimestampsAndWatermarksOperator, WatermarkStrategy.for_monotonous_timestamps())
+    batch = of_split("a", [7, 9], "a")
+    operator.process(batch, 0)
+    assert downstream.rows == [(7, 7, MIN_WATERMARK), (9, 9, 6)]

@@ -183,12 +183,14 @@ def test_a_checkpoint_by_hand(served):
 def test_a_job_is_stopped_with_a_savepoint(served, tmp_path):
     served.await_checkpoints()
     body = {"targetDirectory": str(tmp_path / "savepoints"), "drain": False, "formatType": "CANONICAL"}
+    body["triggerId"] = "ab" * 16
     trigger = served.post(f"/jobs/{JOB}/stop", body)
     operation = served.await_operation(f"/jobs/{JOB}/savepoints/{trigger}")
     assert (Path(operation["location"]) / "_metadata").exists()
     served.wait(lambda: served.get(f"/jobs/{JOB}/status")["status"] == "FINISHED")
     latest = served.get(f"/jobs/{JOB}/checkpoints")["latest"]["savepoint"]
     assert latest["checkpoint_type"] == "SYNC_SAVEPOINT"
+    assert served.post(f"/jobs/{JOB}/stop", body) == trigger, "sent again, it is the same stop"
     assert served.call("POST", f"/jobs/{JOB}/savepoints", {}).status == 409
 
 

@@ -185,6 +185,27 @@ def test_late_rows_of_an_interval_join_go_aside(in_process: InProcessSpark, tmp_
     assert published(tmp_path / "late-payments") == [("a", 6, 7)]
 
 
+def test_late_rows_of_a_join_in_windows_go_aside(in_process: InProcessSpark, tmp_path: Path) -> None:
+    """As they came, whichever stream they are of."""
+    late = OutputTag("late", TRIPLE)
+    env = environment(**settings(tmp_path))
+    strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Third())
+    scripts = [[[("a", 1, 1)], [("a", 2, 200)], [("a", 3, 5)]], [[("a", 4, 2)], [("a", 5, 200)], [("a", 6, 7)]]]
+    first_stream, second_stream = (
+        env.from_source(Scripted(rows), WatermarkStrategy.no_watermarks(), f"rows-{n}", TRIPLE)
+        .assign_timestamps_and_watermarks(strategy)
+        .set_parallelism(1)
+        for n, rows in enumerate(scripts)
+    )
+    keyed = first_stream.join(second_stream).where(first, Types.STRING()).equal_to(first)
+    joined = keyed.window(TumblingEventTimeWindows.of(10)).side_output_late_data(late).apply(Pair(), JOINED)
+    write(joined, tmp_path / "joined")
+    write(joined.get_side_output(late), tmp_path / "late")
+    env.execute()
+    assert published(tmp_path / "joined") == [("a", 1, 4), ("a", 2, 5)]
+    assert published(tmp_path / "late") == [("a", 3, 5), ("a", 6, 7)]
+
+
 def test_what_joins_refuse(tmp_path: Path) -> None:
     _, orders, payments = streams(tmp_path, 1)
     left, right = orders.key_by(first, Types.STRING()), payments.key_by(lambda row: row[1], Types.LONG())

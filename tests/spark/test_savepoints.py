@@ -150,14 +150,15 @@ def test_a_savepoint_without_a_directory_is_refused_at_once(in_process: InProces
     client.cancel().result(30)
 
 
+@pytest.mark.parametrize("target", ["a-file", "strange://place/a-file", "a-file\0"])
 @pytest.mark.parametrize("stop", [True, False])
 def test_a_savepoint_that_fails_leaves_the_job_running(
-    in_process: InProcessSpark, tmp_path: Path, stop: bool
+    in_process: InProcessSpark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stop: bool, target: str
 ) -> None:
+    monkeypatch.chdir(tmp_path)
     (tmp_path / "a-file").write_text("")
     client = start(tmp_path)
     wait_for_rows(client, 2)
-    target = str(tmp_path / "a-file")
     asked = client.stop_with_savepoint(False, target) if stop else client.trigger_savepoint(target)
     with pytest.raises(CheckpointError, match="a-file"):
         asked.result(30)
@@ -332,6 +333,16 @@ class TestClaim:
         assert not Path(path).exists()
         assert not (tmp_path / "chk/next/claimed").exists()
         assert list((tmp_path / "chk/job").glob("shared/*")) == []
+
+    def test_a_claimed_snapshot_that_is_gone_is_forgotten(
+        self, in_process: InProcessSpark, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """As when a driver dies after it deleted it: it is not looked for at every checkpoint."""
+        path = self.snapshot(tmp_path, "savepoint")
+        in_process.after_epoch = lambda spec: shutil.rmtree(path, ignore_errors=True)
+        self.go_on(tmp_path, path, "CLAIM")
+        assert not (tmp_path / "chk/next/claimed").exists()
+        assert "could not be deleted" not in caplog.text
 
     def test_a_claim_outlives_its_driver(self, in_process: InProcessSpark, tmp_path: Path) -> None:
         path = self.snapshot(tmp_path, "savepoint")

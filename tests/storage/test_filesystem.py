@@ -211,3 +211,20 @@ class TestLocalDurability:
         assert os.listdir(tmp_path) == ["file"]
         assert storage.read("file") == b"before"
         assert resource.getrlimit(resource.RLIMIT_FSIZE)[0] != 4096
+
+
+def test_a_folder_that_several_delete_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each finds that the others were faster with some of it, and goes on with the rest."""
+    storage = LocalStorage(str(tmp_path / "root"))
+    for number in range(4):
+        storage.write_atomic(f"d/{number}/file", b"")
+    unlink = os.unlink
+
+    def taken(path: str) -> None:
+        unlink(path)
+        if path.endswith(("0/file", "2/file")):
+            raise FileNotFoundError(path)
+
+    monkeypatch.setattr(os, "unlink", taken)
+    storage.delete_dir("d")
+    assert not (tmp_path / "root" / "d").exists()

@@ -11,7 +11,11 @@ import pytest
 from holdfast.common import Types
 from holdfast.datastream import (
     AllWindowFunction,
+    CheckpointedFunction,
     DataStream,
+    FunctionInitializationContext,
+    FunctionSnapshotContext,
+    OutputTag,
     ProcessAllWindowFunction,
     ProcessWindowFunction,
     RuntimeContext,
@@ -186,3 +190,39 @@ def test_fields_and_state_of_window_functions() -> None:
     for start in range(0, 30, 10):
         windows.push(("a", start), start).advance_watermark(start + 9).end_epoch().forget_live_objects()
     assert windows.output() == [(1, [0]), (2, [0, 10]), (3, [0, 10, 20])]
+
+
+LARGE = OutputTag("large", Types.LONG())
+
+
+class Checkpointed(ProcessWindowFunction, CheckpointedFunction):
+    """Numbers the windows of its subtask, from operator state, and reports large ones aside."""
+
+    def initialize_state(self, context: FunctionInitializationContext) -> None:
+        self.stored = context.get_operator_state_store().get_list_state(ListStateDescriptor("windows", Types.LONG()))
+        self.windows = sum(self.stored.get())
+
+    def snapshot_state(self, context: FunctionSnapshotContext) -> None:
+        self.stored.update([self.windows])
+
+    def process(self, key: str, context: Any, elements: Iterable[Any]) -> Iterable[Any]:
+        self.windows += 1
+        total = sum(value for _, value in elements)
+        if total > 10:
+            yield LARGE, total
+        yield key, self.windows
+
+
+def test_window_functions_with_operator_state_and_side_outputs() -> None:
+    options: Any = {
+        "operation": lambda stream, function: stream.window(TEN).process(function),
+        "input_type": PAIR,
+        "side_outputs": [LARGE],
+    }
+    arguments: Any = (Checkpointed(), lambda row: row[0], Types.STRING())
+    windows = KeyedOperatorHarness(*arguments, **options)
+    windows.push_all([("a", 8), ("a", 9)], [1, 2]).advance_watermark(9)
+    restored = KeyedOperatorHarness.restore(windows.snapshot(), *arguments, **options)
+    restored.push(("a", 1), 11).end_input()
+    assert (windows.output(), restored.output()) == ([("a", 1)], [("a", 2)])
+    assert (windows.side_output(LARGE), restored.side_output(LARGE)) == ([17], [])

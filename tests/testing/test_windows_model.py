@@ -16,6 +16,8 @@ from holdfast.datastream.window import (
     TumblingEventTimeWindows,
     WindowAssigner,
 )
+from holdfast.state import keyed_backend
+from holdfast.state.lmdb.backend import LmdbBackend
 from holdfast.testing import HarnessSnapshot, KeyedOperatorHarness
 from tests.testing.window_functions import KINDS, PAIR, windowed
 from tests.testing.window_oracle import WindowOracle, session, sliding, tumbling
@@ -133,3 +135,12 @@ def test_windows_give_what_the_oracle_gives(assigner: str, kind: str, lateness: 
 def test_windows_in_other_backends(assigner: str, backend: str) -> None:
     for kind in ("process", "aggregate"):
         run(Story(assigner, kind, 9, backend, seed=7), steps=40)
+
+
+@pytest.mark.parametrize("kind", ["process", "aggregate"])
+@pytest.mark.parametrize("assigner", ASSIGNERS)
+def test_windows_that_do_not_fit_into_the_cache(monkeypatch: pytest.MonkeyPatch, assigner: str, kind: str) -> None:
+    """Contents are written and read again in the middle of rows, timers and merges."""
+    monkeypatch.setattr(keyed_backend, "_EPOCH_CACHE", 2)
+    monkeypatch.setattr(LmdbBackend, "cache_limit", 2)
+    run(Story(assigner, kind, 9, "lmdb", seed=5), steps=40)

@@ -11,6 +11,8 @@ from holdfast.checkpoint.savepoint import dispose_savepoint
 from holdfast.checkpoint.shared_files import referenced_files
 from holdfast.checkpoint.storage import FileCheckpointStorage, open_snapshot, split_checkpoint_path
 from holdfast.errors import HoldfastError
+from holdfast.state.snapshot_files import METADATA_FILE
+from holdfast.storage.filesystem import Storage
 
 _log = logging.getLogger(__name__)
 
@@ -29,7 +31,9 @@ class SnapshotClaim:
         self._path = path
 
     def settle(self) -> None:
-        """Delete the snapshot: nothing of the job needs it any more. What fails is tried again the next time."""
+        """Delete the snapshot: nothing of the job needs it any more. What fails is tried again the next time; one that
+        is gone, perhaps by a driver that died right behind that, needs nothing more.
+        """
         if self._path is None:
             return
         try:
@@ -44,6 +48,8 @@ class SnapshotClaim:
 
 
 def _dispose(path: str) -> None:
+    if not Storage.for_uri(path.rstrip("/").removesuffix(f"/{METADATA_FILE}")).exists(METADATA_FILE):
+        return
     metadata, _ = open_snapshot(path)
     if metadata.checkpoint_type.is_savepoint:
         dispose_savepoint(path)

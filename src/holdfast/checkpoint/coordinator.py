@@ -28,12 +28,7 @@ from holdfast.checkpoint.storage import CheckpointStorage
 from holdfast.checkpoint.triggers import CheckpointKind, SnapshotTrigger, TriggerQueue
 from holdfast.errors import CheckpointError, LeadershipLostError, StorageError
 from holdfast.failpoints import failpoint
-from holdfast.state.handles import (
-    CheckpointMetadata,
-    CheckpointRequest,
-    SnapshotType,
-    SubtaskSnapshot,
-)
+from holdfast.state.handles import CheckpointMetadata, CheckpointRequest, SnapshotType, SubtaskSnapshot
 from holdfast.state.snapshot_io import SnapshotWriter
 
 _log = logging.getLogger(__name__)
@@ -121,10 +116,16 @@ class CheckpointCoordinator:
     # -- triggering
 
     def next_due(self) -> int | None:
-        """When a checkpoint may be due, so that an idle job knows how long it may sleep; None while as many are pending
-        as may be.
-        """
-        return None if len(self._pending) >= self._policy.max_concurrent else self._schedule.next_due()
+        """When a checkpoint may be due, so that an idle job knows how long it may sleep; None while none can begin."""
+        return self._schedule.next_due() if self._may_checkpoint and not self._leadership.in_doubt else None
+
+    def is_asked_for_one(self) -> bool:
+        """Whether a snapshot that somebody asked for can begin now."""
+        return not self._leadership.in_doubt and self.triggers.waiting(self._may_checkpoint)
+
+    @property
+    def _may_checkpoint(self) -> bool:
+        return len(self._pending) < self._policy.max_concurrent
 
     def trigger_if_due(self, epoch: int, now: int) -> CheckpointRequest | None:
         """The snapshot that epoch ``epoch`` carries, if any: one that was asked for, else a periodic checkpoint. None
@@ -132,7 +133,7 @@ class CheckpointCoordinator:
         """
         if self._leadership.in_doubt:
             return None
-        trigger = self.triggers.take(may_checkpoint=len(self._pending) < self._policy.max_concurrent)
+        trigger = self.triggers.take(self._may_checkpoint)
         if trigger is not None:
             return self.trigger(trigger, epoch, now)
         if not self._schedule.is_due(now, len(self._pending)):
@@ -148,14 +149,17 @@ class CheckpointCoordinator:
         except LeadershipLostError:
             trigger.fail(CheckpointFailureReason.LEADERSHIP_LOST)
             raise
+        except StorageError as error:
+            trigger.fail(CheckpointFailureReason.IO_EXCEPTION, str(error))
+            raise
         savepoint: SavepointLocation | None = None
         if trigger.snapshot_type.is_savepoint:
             try:
                 savepoint = SavepointLocation.create(trigger.directory, self._job.job_id)
-            except (CheckpointError, StorageError) as error:
+            except CheckpointError as error:
                 trigger.fail(CheckpointFailureReason.IO_EXCEPTION, str(error))
                 return None
-        base = self._base_for(trigger)
+        base, job = self._base_for(trigger), self._job
         request = CheckpointRequest(
             checkpoint_id=number,
             checkpoint_type=trigger.snapshot_type,
@@ -163,10 +167,10 @@ class CheckpointCoordinator:
             attempt=self._running_attempt(),
             epoch=epoch,
             base_epoch=base.metadata.epoch if base is not None else None,
-            full=self._full_images_due(base) if base is not None else frozenset(),
+            full=frozenset() if base is None else full_images_due(base.metadata, job.operators, job.backend),
             savepoint_format=trigger.savepoint_format if savepoint is not None else None,
         )
-        pending = PendingCheckpoint(request, self._job.subtasks(), base, now + self._policy.timeout_ms)
+        pending = PendingCheckpoint(request, job.subtasks(), base, now + self._policy.timeout_ms)
         pending.trigger, pending.savepoint = trigger, savepoint
         self._pending[request.checkpoint_id] = pending
         self._schedule.triggered(now)
@@ -341,9 +345,6 @@ class CheckpointCoordinator:
 
     # -- inside
 
-    def _full_images_due(self, base: CompletedCheckpoint) -> frozenset[tuple[str, int]]:
-        return full_images_due(base.metadata, self._job.operators, self._job.backend)
-
     def _publish(
         self, metadata: CheckpointMetadata, savepoint: SavepointLocation | None
     ) -> tuple[CompletedCheckpoint, list[CompletedCheckpoint]]:
@@ -363,8 +364,7 @@ class CheckpointCoordinator:
 
     def _settle(self, completed: CompletedCheckpoint, trigger: SnapshotTrigger) -> None:
         """Everything in memory that follows from a completion."""
-        number, snapshot_type = completed.checkpoint_id, completed.metadata.checkpoint_type
-        now = self._clock()
+        number, snapshot_type, now = completed.checkpoint_id, completed.metadata.checkpoint_type, self._clock()
         del self._pending[number]
         self._ended.append(number)
         self._schedule.completed(now)

@@ -26,9 +26,11 @@ class JobEnd(msgspec.Struct, frozen=True):
 
     status: str
     at: str
-    #: What it ended with, and goes on from; its id tells it from others wherever it was copied to.
+    #: What it ended with, and goes on from; its numbers tell it from others wherever it was copied to. A driver that
+    #: died may have taken one of the same id.
     savepoint: str | None = None
     savepoint_id: int | None = None
+    savepoint_attempt: int | None = None
 
 
 class JobDirectory:
@@ -145,14 +147,20 @@ class JobDirectory:
             time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
             savepoint.location if savepoint is not None else None,
             savepoint.checkpoint_id if savepoint is not None else None,
+            savepoint.metadata.attempt if savepoint is not None else None,
         )
         self.end_record.write(msgspec.json.encode(end))
 
-    def has_ended(self) -> bool:
+    def has_ended(self, newest_checkpoint: int | None = None) -> bool:
         """Whether a run of this job has ended, so that it goes on from the savepoint that it ended with, or not at
-        all.
+        all. It has not when it went on already, and has a checkpoint from behind that savepoint.
         """
-        return self.end_record.read() is not None
+        if self.end_record.read() is None:
+            return False
+        end = self._read_end()
+        if end is None or end.savepoint_id is None or newest_checkpoint is None:
+            return True
+        return newest_checkpoint <= end.savepoint_id
 
     def check_may_go_on(self, restored: CheckpointMetadata | None = None) -> None:
         """JobEndedError for a job that has ended, since another run would publish its results again; unless
@@ -167,7 +175,8 @@ class JobDirectory:
                 "results again. Start it under another holdfast.job-id. To repeat this one, remove the results that it "
                 f"published, delete {self.uri} and start again."
             )
-        if restored is None or (restored.job_id, restored.checkpoint_id) != (self._job_id, end.savepoint_id):
+        ended_with = self._job_id, end.savepoint_id, end.savepoint_attempt
+        if restored is None or (restored.job_id, restored.checkpoint_id, restored.attempt) != ended_with:
             raise JobEndedError(
                 f"job {self._job_id} was stopped with a savepoint ({end.status} at {end.at}; "
                 f"{self.end_record.location} says so). Go on from it with execution.state-recovery.path: "
@@ -175,7 +184,7 @@ class JobDirectory:
             )
 
     def forget_end(self) -> None:
-        """The job goes on."""
+        """The job has gone on."""
         self.end_record.delete()
 
     def _read_end(self) -> JobEnd | None:

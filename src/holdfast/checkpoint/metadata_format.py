@@ -16,7 +16,6 @@ from holdfast.errors import CorruptFileError, RestoreError
 from holdfast.state.handles import CheckpointMetadata
 from holdfast.storage.checksum import checksum
 
-METADATA_FILE = "_metadata"
 CURRENT_VERSION = 1
 _HEADER = re.compile(rb"holdfast-metadata ([1-9][0-9]{0,8}) ([0-9a-f]{32}) (0|[1-9][0-9]{0,18})\n")
 _LONGEST_HEADER = 128

@@ -9,13 +9,13 @@ from typing import Any
 
 import msgspec
 
-from holdfast.checkpoint.metadata_format import METADATA_FILE, decode_metadata, encode_metadata
+from holdfast.checkpoint.metadata_format import decode_metadata, encode_metadata
 from holdfast.checkpoint.savepoint_contents import describe_states
 from holdfast.checkpoint.shared_files import metadata_handles, referenced_files
-from holdfast.errors import CheckpointError, StorageError
+from holdfast.errors import CheckpointError, HoldfastError, StorageError
 from holdfast.state.handles import CheckpointMetadata, CheckpointRequest, SavepointFormat
 from holdfast.state.savepoint_files import IN_PROGRESS_FILE, NOTE_PREFIX, SavepointWriter, is_inside
-from holdfast.state.snapshot_files import FileSnapshotReader
+from holdfast.state.snapshot_files import METADATA_FILE, FileSnapshotReader
 from holdfast.storage.filesystem import Storage, final_name, is_missing
 
 _log = logging.getLogger(__name__)
@@ -41,7 +41,8 @@ class SavepointLocation:
             storage = Storage.for_uri(target_directory).child(name)
             # Its first file: from now on the folder exists, and is seen to be unfinished.
             storage.write_atomic(IN_PROGRESS_FILE, f"A savepoint of job {job_id} is being written.\n".encode())
-        except StorageError as error:
+        except (HoldfastError, OSError, ValueError) as error:
+            # Whatever somebody gave as a directory, the job goes on.
             raise CheckpointError(
                 f"no savepoint can be written to {target_directory}: {error}. Give a directory that the driver and all "
                 "executors can write to."

@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 
-from holdfast.checkpoint.metadata_format import METADATA_FILE, decode_metadata, encode_metadata
+from holdfast.checkpoint.metadata_format import decode_metadata, encode_metadata
 from holdfast.checkpoint.shared_files import FileOrigin, metadata_handles, origin_of
 from holdfast.errors import CheckpointError, CorruptFileError, StorageError
 from holdfast.failpoints import failpoint
@@ -17,6 +17,7 @@ from holdfast.state.handles import CheckpointMetadata
 from holdfast.state.snapshot_files import (
     DEFAULT_INLINE_THRESHOLD,
     DEFAULT_MEMORY_LIMIT,
+    METADATA_FILE,
     SHARED_FOLDER,
     FileSnapshotReader,
     FileSnapshotWriter,

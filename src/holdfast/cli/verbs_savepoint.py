@@ -146,7 +146,7 @@ def _dispose(place: Place, path: str, output: Output) -> None:
         # It is the user's: no driver is needed for it.
         dispose_savepoint(path)
     else:
-        trigger = client.post("/savepoint-disposal", {"savepoint-path": path})["request-id"]
+        trigger = client.post("/savepoint-disposal", {"savepoint-path": absolute_path(path)})["request-id"]
         with output.progress(WAITING):
             await_operation(client, f"/savepoint-disposal/{trigger}", f"The disposal of {path}")
     output.line(f"Savepoint '{path}' disposed.")

@@ -9,13 +9,20 @@ from holdfast.common.job_execution_result import JobExecutionResult
 from holdfast.common.job_id import JobID
 from holdfast.common.job_status import JobStatus
 from holdfast.common.restart_strategy import RestartStrategies, RestartStrategyConfiguration
-from holdfast.common.serialization import DeserializationSchema, Encoder, SerializationSchema, SimpleStringSchema
+from holdfast.common.serialization import (
+    ByteArraySchema,
+    DeserializationSchema,
+    Encoder,
+    SerializationSchema,
+    SimpleStringSchema,
+)
 from holdfast.common.time import Duration, Instant, Time
 from holdfast.common.typeinfo import TypeInformation, Types
 from holdfast.common.types import Row, RowKind
 from holdfast.common.watermark_strategy import TimestampAssigner, WatermarkStrategy
 
 __all__ = [
+    "ByteArraySchema",
     "CompletableFuture",
     "Configuration",
     "DeserializationSchema",

@@ -178,6 +178,8 @@ class StreamExecutionEnvironment:
             )
         stream = self._add_source(source, source_name, type_info)
         if watermark_strategy.timestamp_assigner is None:
+            if watermark_strategy.bound_ms is not None and source.has_record_times:
+                return stream.assign_timestamps_and_watermarks(watermark_strategy)
             if watermark_strategy.bound_ms is not None:
                 logger.warning(
                     "The watermark strategy of source '%s' has no timestamp assigner: its rows have no event time. "

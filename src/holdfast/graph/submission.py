@@ -162,12 +162,12 @@ def _adopted_max_parallelism(graph: JobGraph) -> dict[str, int]:
 def _snapshot_to_start_from(graph: JobGraph) -> CheckpointMetadata | None:
     """The newest checkpoint that an earlier driver left under the same job id, else the snapshot that was asked for."""
     checkpoint, recovery = graph.settings.checkpoint, graph.settings.recovery
-    if checkpoint.directory is not None and not JobDirectory(checkpoint.directory, graph.job_id).has_ended():
+    if checkpoint.directory is not None:
         storage = FileCheckpointStorage(checkpoint.directory, graph.job_id)
         store = FileCompletedCheckpointStore(storage, checkpoint.num_retained)
         store.recover()
-        latest = store.latest()
-        if latest is not None:
+        latest, directory = store.latest(), JobDirectory(checkpoint.directory, graph.job_id)
+        if latest is not None and not directory.has_ended(latest.checkpoint_id):
             return latest.metadata
     return open_snapshot(recovery.path)[0] if recovery.path is not None else None
 

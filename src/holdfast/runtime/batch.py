@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -11,15 +12,28 @@ import pyarrow as pa
 RowReader = Callable[[pa.RecordBatch], list[Any]]
 
 
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """What a source says of the rows of a batch, to the operator that gives them their event time."""
+
+    #: The split that all of them are of.
+    split: str
+    #: All splits from which more may come to this subtask.
+    splits: frozenset[str]
+    #: The time of each record, in milliseconds; negative where it has none.
+    record_times: Sequence[int]
+
+
 class Batch:
     """Rows with what travels beside them. Python rows are made from Arrow on first use, once.
 
     ``timestamps[i]`` is the event time of row i in milliseconds, None for a row that has none. ``watermarks[i]`` is
     the watermark in force when row i arrives, so that whether a row is late depends neither on batches nor on epochs.
-    ``keys`` are the rows' keys behind a ``key_by``. Each of the three is None when the stream has none.
+    ``keys`` are the rows' keys behind a ``key_by``. Each of the three is None when the stream has none. ``origin`` is
+    there between a source and what directly follows it.
     """
 
-    __slots__ = ("_reader", "_values", "arrow", "keys", "timestamps", "watermarks")
+    __slots__ = ("_reader", "_values", "arrow", "keys", "origin", "timestamps", "watermarks")
 
     def __init__(
         self,
@@ -36,6 +50,7 @@ class Batch:
         self.timestamps = timestamps
         self.watermarks = watermarks
         self.keys = keys
+        self.origin: Origin | None = None
 
     @classmethod
     def of_arrow(cls, arrow: pa.RecordBatch, reader: RowReader) -> Batch:

@@ -70,6 +70,11 @@ class PreparedSubtask:
             bytes_written=sum(handle.size for handle in written.written_by(self.request.checkpoint_id)),
         )
 
+    def release(self) -> None:
+        """It was stored, or will not be: let go of what was kept for it."""
+        if self.keyed is not None:
+            self.keyed.release()
+
     def _write_files(self, writer: SnapshotWriter, heartbeat: Callable[[], None]) -> SubtaskSnapshot:
         """As a checkpoint, and a savepoint in the native format."""
         keyed = None if self.keyed is None else async_write(self.keyed, writer, self.name, heartbeat=heartbeat)

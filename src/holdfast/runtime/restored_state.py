@@ -19,7 +19,7 @@ def keyed_share(spec: OperatorSpec, subtask: int, record: OperatorRecord | None)
     codec = KeyCodec.for_type(spec.key_type)
     stored = [s.keyed for s in record.subtasks if s.keyed is not None] if record is not None else []
     own = codec.snapshot()
-    written = [one for one in stored if one.key_serializer == own or any(file.entries for file in one.files)]
+    written = [one for one in stored if one.key_serializer == own or one.has_entries]
     for snapshot in written:
         codec.require_compatible(snapshot.key_serializer, spec.name)
     regroups = record is not None and record.max_parallelism != spec.max_parallelism

@@ -55,7 +55,9 @@ class TwoPhaseCommitSink(Function):
         """Told how many subtasks it has, on the driver, before the sink travels."""
 
     def bind_checkpoint_directory(self, directory: str | None) -> None:
-        """Told where the job's checkpoints go, on the driver, before the sink travels; None: to its memory."""
+        """Told where the job keeps its checkpoints, on the driver, before the sink travels: a path or URI that all
+        executors see, or None for the driver's memory.
+        """
 
     @abstractmethod
     def begin(self, name: TransactionName) -> Any:

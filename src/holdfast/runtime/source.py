@@ -37,6 +37,8 @@ class ReaderContext:
     restored: list[Any] | None
     #: What ``Source.prepare`` gave on the driver when this attempt's first epoch began.
     prepared: Any = None
+    #: How messages name the subtask.
+    task: str = "the source"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +96,10 @@ class SourceReader(ABC):
         bytes).
         """
 
+    def positions_at(self, checkpoint_id: int) -> list[Any]:
+        """``positions()`` for a checkpoint: of which it may be told later that it completed."""
+        return self.positions()
+
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
         """The positions of this checkpoint are durable: upstream may be told. Best effort."""
 
@@ -111,6 +117,8 @@ class Source(ABC):
     bounded: bool
     #: 1 for sources that keep one order.
     max_parallelism: int | None = None
+    #: True when its batches have an ``Origin``, whose times stand in for those of a timestamp assigner.
+    has_record_times: bool = False
 
     @abstractmethod
     def output_type(self) -> Any:
@@ -132,6 +140,9 @@ class WrappingReader(SourceReader):
 
     def positions(self) -> list[Any]:
         return self.wrapped_reader.positions()
+
+    def positions_at(self, checkpoint_id: int) -> list[Any]:
+        return self.wrapped_reader.positions_at(checkpoint_id)
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
         self.wrapped_reader.notify_checkpoint_complete(checkpoint_id)
@@ -166,7 +177,8 @@ class ReadingFunction(ParallelSourceFunction, CheckpointedFunction, CheckpointLi
         runtime = self.get_runtime_context()
         place = runtime.get_index_of_this_subtask(), runtime.get_number_of_parallel_subtasks()
         assert self._source is not None
-        self._reader = self._source.create_reader(ReaderContext(*place, restored))
+        task = runtime.get_task_name_with_subtasks()
+        self._reader = self._source.create_reader(ReaderContext(*place, restored, task=task))
         # Fields travel between epochs, and a source may hold all of its rows.
         self._source = None
 
@@ -176,7 +188,7 @@ class ReadingFunction(ParallelSourceFunction, CheckpointedFunction, CheckpointLi
         self.ended = reader.ended
 
     def snapshot_state(self, context: FunctionSnapshotContext) -> None:
-        self._positions.update(self._live_reader().positions())
+        self._positions.update(self._live_reader().positions_at(context.get_checkpoint_id()))
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
         self._live_reader().notify_checkpoint_complete(checkpoint_id)

@@ -139,7 +139,11 @@ class TaskRun:
             self._first_barrier = self._last_barrier
 
     def fire_timers(self) -> None:
-        """Fire the processing-time timers that are due."""
+        """Fire the processing-time timers that are due. Not where functions are only to be closed: behind the savepoint
+        that the job was stopped with nothing happens in them any more, and those timers are in it.
+        """
+        if self.spec.close:
+            return
         now = self._clock()
         for chain in self.chains:
             chain.fire_processing_timers(now)

@@ -97,6 +97,8 @@ class Upload:
             result = UploadResult(tuple(part.write(self._writer, self._check) for part in self._parts))
         except Exception as error:  # nobody else hears of it in this thread
             result = UploadResult.failed(error)
+        for part in self._parts:
+            part.release()
         with self._changed:
             cancelled = self._cancelled
             self._result = None if cancelled else result

@@ -5,13 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from holdfast.runtime.batch import Batch
 from holdfast.runtime.context import StateSnapshotContext
 from holdfast.runtime.envelope import ChannelStatus
 from holdfast.runtime.operator import MAX_WATERMARK, MIN_WATERMARK, Operator
+from holdfast.runtime.split_watermarks import SplitTimes
 from holdfast.state.descriptors import ListStateDescriptor
 from holdfast.types.typeinfo import Types
+
+_SPLITS = ListStateDescriptor("_split_watermarks", Types.TUPLE([Types.STRING(), Types.LONG()]))
 
 
 class TimestampsAndWatermarksOperator(Operator):
@@ -20,6 +24,9 @@ class TimestampsAndWatermarksOperator(Operator):
     The watermark in force before each row is computed row by row, so that whether a row is late does not depend on
     how rows were cut into batches and epochs. The generator's maximum is operator state: a restored job does not go
     back in time.
+
+    Directly behind a source that names the splits of its rows, each split has a maximum of its own, and the lowest of
+    those that are not idle counts: a split that is ahead of another does not make that one's rows late.
     """
 
     def bind_state(self) -> None:
@@ -32,6 +39,14 @@ class TimestampsAndWatermarksOperator(Operator):
         if restored:
             # Which rows come to which subtask may have changed: only the lowest promise holds for all of them.
             self._highest = min(restored)
+        self._splits: SplitTimes | None = None
+        if _SPLITS.name in self.environment.operator_state.get_registered_state_names():
+            self._splits = self._split_times()
+
+    def _split_times(self) -> SplitTimes:
+        """Registered when there are splits, so that other jobs do not store what says nothing."""
+        self._split_state = self.environment.operator_state.get_union_list_state(_SPLITS)
+        return SplitTimes(self.body.idleness_ms, dict(self._split_state.get()))
 
     @property
     def _bound(self) -> int | None:
@@ -45,7 +60,7 @@ class TimestampsAndWatermarksOperator(Operator):
         if bound is None:
             watermarks = [MIN_WATERMARK] * len(timestamps)
         else:
-            running = np.maximum.accumulate(np.array([self._highest, *timestamps], dtype=np.int64))
+            running = self._running_maximum(batch, timestamps)
             self._highest = int(running[-1])
             before = running[:-1]
             # The lowest value stands for "nothing seen yet": nothing may wrap around below it.
@@ -53,6 +68,25 @@ class TimestampsAndWatermarksOperator(Operator):
         self._quiet_since = self.environment.clock()
         self.output.collect(Batch(batch.values, timestamps, watermarks, arrow=batch.arrow))
         self._emit()
+
+    def _running_maximum(self, batch: Batch, timestamps: list[int]) -> npt.NDArray[np.int64]:
+        """The generator's maximum before the first row and after each one."""
+        if batch.origin is None:
+            return np.maximum.accumulate(np.array([self._highest, *timestamps], dtype=np.int64))
+        if self._splits is None:
+            self._splits = self._split_times()
+        now = self.environment.clock()
+        self._splits.keep(batch.origin.splits, now)
+        slowest = self._splits.advance(batch.origin.split, timestamps, now)
+        # A split that wakes up, or is new, may be behind what was promised: promises stand.
+        return np.maximum.accumulate(np.maximum(slowest, self._highest))
+
+    def fire_processing_timers(self, now: int) -> None:
+        """A split that has become idle no longer holds back the others."""
+        if self._splits is not None and self.body.idleness_ms is not None:
+            self._highest = max(self._highest, self._splits.slowest(now))
+            self._emit()
+        super().fire_processing_timers(now)
 
     def process_watermark(self, watermark: int) -> None:
         # Watermarks from upstream end here, but for the last one.
@@ -67,10 +101,17 @@ class TimestampsAndWatermarksOperator(Operator):
 
     def snapshot_state(self, context: StateSnapshotContext) -> None:
         self._state.update([self._highest])
+        if self._splits is not None:
+            self._split_state.update(self._splits.stored())
 
     def travelling_fields(self) -> dict[str, Any]:
         # The strategy travels for its assigner, which may remember rows.
-        own = {"highest": self._highest, "quiet_since": self._quiet_since, "strategy": self.body}
+        own = {
+            "highest": self._highest,
+            "quiet_since": self._quiet_since,
+            "strategy": self.body,
+            "splits": self._splits,
+        }
         return {**super().travelling_fields(), **own}
 
     def adopt_fields(self, fields: dict[str, Any]) -> None:
@@ -78,9 +119,14 @@ class TimestampsAndWatermarksOperator(Operator):
         self._highest = fields["highest"]
         self._quiet_since = fields["quiet_since"]
         self.body = fields.get("strategy", self.body)
+        if fields["splits"] is not None:
+            self._split_times()
+            self._splits = fields["splits"]
 
     def _timestamps(self, batch: Batch) -> list[int]:
         assigner = self.body.timestamp_assigner
+        if batch.origin is not None and batch.timestamps is None:
+            batch.timestamps = [MIN_WATERMARK if time < 0 else time for time in batch.origin.record_times]
         if assigner is None:
             known = [timestamp for timestamp in batch.timestamps or () if timestamp is not None]
             if len(known) < len(batch):

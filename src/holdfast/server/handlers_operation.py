@@ -8,14 +8,14 @@ import threading
 import traceback
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import Any
+from typing import Any, TypeVar
 
 from holdfast.checkpoint.savepoint import dispose_savepoint
 from holdfast.checkpoint.triggers import CheckpointKind
 from holdfast.errors import HoldfastError
 from holdfast.server import models_operation as models
 from holdfast.server.calls import Call, RestError
-from holdfast.server.directories import resolve_inside
+from holdfast.server.directories import ForbiddenDirectoryError, resolve_inside
 from holdfast.server.operation_log import log_course
 from holdfast.server.operations import OperationKey, OperationKind
 from holdfast.server.served_job import ServedJob
@@ -26,36 +26,37 @@ logger = logging.getLogger(__name__)
 _IN_PROGRESS = models.QueueStatus("IN_PROGRESS")
 _COMPLETED = models.QueueStatus("COMPLETED")
 
+J = TypeVar("J", bound=ServedJob | None)
+
 
 def trigger_savepoint(call: Call) -> models.TriggerResponse:
-    job, body = call.running_job(), call.body or models.SavepointTrigger()
-    directory = _directory(job, body.target_directory)
+    body = call.body or models.SavepointTrigger()
     format_type = body.format_type or SavepointFormat.CANONICAL
 
-    def begin() -> Future[str]:
+    def begin(job: ServedJob) -> Future[str]:
+        directory = _directory(job, body.target_directory)
         return job.gateway.trigger_savepoint(directory, format_type, bool(body.cancel_job))
 
-    return _start(call, OperationKind.SAVEPOINT, body.trigger_id, begin, job)
+    return _start_in_job(call, OperationKind.SAVEPOINT, body.trigger_id, begin)
 
 
 def stop(call: Call) -> models.TriggerResponse:
-    job, body = call.running_job(), call.body or models.StopTrigger()
-    directory = _directory(job, body.target_directory)
+    body = call.body or models.StopTrigger()
     format_type = body.format_type or SavepointFormat.CANONICAL
 
-    def begin() -> Future[str]:
-        return job.gateway.stop_with_savepoint(directory, bool(body.drain), format_type)
+    def begin(job: ServedJob) -> Future[str]:
+        return job.gateway.stop_with_savepoint(_directory(job, body.target_directory), bool(body.drain), format_type)
 
-    return _start(call, OperationKind.SAVEPOINT, body.trigger_id, begin, job)
+    return _start_in_job(call, OperationKind.SAVEPOINT, body.trigger_id, begin)
 
 
 def trigger_checkpoint(call: Call) -> models.TriggerResponse:
-    job, body = call.running_job(), call.body or models.CheckpointTrigger()
+    body = call.body or models.CheckpointTrigger()
 
-    def begin() -> Future[int]:
+    def begin(job: ServedJob) -> Future[int]:
         return job.gateway.trigger_checkpoint(body.checkpoint_type or CheckpointKind.CONFIGURED)
 
-    return _start(call, OperationKind.CHECKPOINT, body.trigger_id, begin, job)
+    return _start_in_job(call, OperationKind.CHECKPOINT, body.trigger_id, begin)
 
 
 def savepoint_status(call: Call) -> models.SavepointStatus:
@@ -79,12 +80,12 @@ def checkpoint_status(call: Call) -> models.CheckpointTriggerStatus:
 def dispose(call: Call) -> models.TriggerResponse:
     path = resolve_inside(call.body.savepoint_path, call.server.registry.directories())
 
-    def begin() -> Future[None]:
+    def begin(_: None) -> Future[None]:
         done: Future[None] = Future()
         threading.Thread(target=_dispose, args=(path, done), name="holdfast-disposal", daemon=True).start()
         return done
 
-    return _start(call, OperationKind.DISPOSAL, None, begin)
+    return _start(call, OperationKey(OperationKind.DISPOSAL, "", secrets.token_hex(16)), lambda: None, begin)
 
 
 def disposal_status(call: Call) -> models.DisposalStatus:
@@ -108,27 +109,32 @@ def _directory(job: ServedJob, named: str | None) -> str | None:
     return None if named is None else resolve_inside(named, job.directories)
 
 
-def _start(
-    call: Call,
-    kind: OperationKind,
-    trigger_id: str | None,
-    begin: Callable[[], Future[Any]],
-    job: ServedJob | None = None,
+def _start_in_job(
+    call: Call, kind: OperationKind, trigger_id: str | None, begin: Callable[[ServedJob], Future[Any]]
 ) -> models.TriggerResponse:
-    chosen = trigger_id or secrets.token_hex(16)
-    job_id = "" if job is None else job.job_id
+    return _start(call, OperationKey(kind, call.job_id, trigger_id or secrets.token_hex(16)), call.running_job, begin)
+
+
+def _start(
+    call: Call, key: OperationKey, find_job: Callable[[], J], begin: Callable[[J], Future[Any]]
+) -> models.TriggerResponse:
+    """For a request that is sent again nothing is looked for: the job may have ended by it."""
 
     def begin_logged() -> Future[Any]:
-        logger.info("Trigger %s: a %s was asked for%s", chosen, kind.value, f", of job {job_id}" if job_id else "")
-        future = begin()
-        future.add_done_callback(lambda done: log_course(chosen, kind, job, done))
+        job = find_job()
+        about = f", of job {key.job_id}" if key.job_id else ""
+        logger.info("Trigger %s: a %s was asked for%s", key.trigger_id, key.kind.value, about)
+        future = begin(job)
+        future.add_done_callback(lambda done: log_course(key.trigger_id, key.kind, job, done))
         return future
 
     try:
-        call.server.operations.start(OperationKey(kind, job_id, chosen), begin_logged)
+        call.server.operations.start(key, begin_logged)
+    except ForbiddenDirectoryError:
+        raise
     except HoldfastError as error:
         raise RestError(400, str(error)) from error
-    return models.TriggerResponse(chosen)
+    return models.TriggerResponse(key.trigger_id)
 
 
 def _operation(call: Call, kind: OperationKind) -> Future[Any]:

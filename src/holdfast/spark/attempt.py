@@ -220,14 +220,13 @@ class Attempt:
         """After an epoch without rows: sleep until sources may have something, a timer or a checkpoint is due."""
         if not self._idle and not self._inputs.alone:
             return
-        now = wall_clock()
+        coordinator, now = self._context.checkpoints.coordinator, wall_clock()
         due = [now + self._job.epoch.idle_wait_ms]
-        checkpoint_due = self._context.checkpoints.coordinator.next_due()
-        due += [t for t in (self._next_timer, checkpoint_due) if t is not None]
+        due += [t for t in (self._next_timer, coordinator.next_due()) if t is not None]
         self._context.control.sleep((min(due) - now) / 1000, unless=self._called)
 
     def _called(self) -> bool:
-        return self._context.checkpoints.coordinator.triggers.waiting() or self._inputs.waiting()
+        return self._context.checkpoints.coordinator.is_asked_for_one() or self._inputs.waiting()
 
     def _due_snapshot(self) -> CheckpointRequest | None:
         """What the next epoch carries: what was asked for or is due, or what an input waits for."""

@@ -34,12 +34,16 @@ _FINISHED = "FINISHED"
 class RestorePoint:
     """What an attempt starts from."""
 
-    metadata: CheckpointMetadata
+    completed: CompletedCheckpoint
     reader: SnapshotReader
-    completed: CompletedCheckpoint | None
     operators: tuple[OperatorRecord, ...]
-    #: True when no file of it may be referenced by later checkpoints: it is of another job.
+    #: True for a savepoint, and for a checkpoint of another job: it is none of those that the job keeps, and no file of
+    #: it may be referenced by later ones.
     foreign: bool
+
+    @property
+    def metadata(self) -> CheckpointMetadata:
+        return self.completed.metadata
 
     @property
     def relabelled(self) -> bool:
@@ -68,6 +72,8 @@ class JobCheckpoints:
         #: What the job ended with.
         self._savepoint: CompletedCheckpoint | None = None
         self._stop_point: RestorePoint | None = None
+        #: Whether the job had ended once, which counts until it has a checkpoint from behind that.
+        self._end_recorded = False
         if self.leadership.waits:
             self._make_coordinator()
         else:
@@ -101,20 +107,28 @@ class JobCheckpoints:
     def _open(self, directory: JobDirectory | None) -> None:
         """Find what drivers before this one left."""
         damaged = self.store.recover()
+        kept = [each.checkpoint_id for each in self.store.all()] + [each.checkpoint_id for each in damaged]
+        recovery, latest = self._job.recovery, self.store.latest()
         self._initial = None
-        if directory is not None and directory.has_ended():
+        self._end_recorded = directory is not None and directory.has_ended()
+        if directory is not None and directory.has_ended(max(kept, default=None)):
             self._initial = self._open_initial()
             directory.check_may_go_on(self._initial.metadata if self._initial is not None else None)
             # Its driver may have died before it could let go of them.
-            kept = [each.checkpoint_id for each in self.store.all()]
-            for superseded in kept + [each.checkpoint_id for each in damaged]:
+            for superseded in kept:
                 self.store.remove(superseded)
-            directory.forget_end()
-        elif self.store.latest() is None:
+        elif latest is None:
             # Once the job has a checkpoint of its own, the other snapshot is not needed, and may be gone.
             self._initial = self._open_initial()
+        elif recovery.path is not None:
+            logger.warning(
+                "Job %s has checkpoints of its own and goes on from %s, not from %s. To start from there, give it "
+                "another holdfast.job-id.",
+                self._job.facts.job_id,
+                latest.location,
+                recovery.path,
+            )
         self._claim = SnapshotClaim(directory)
-        recovery = self._job.recovery
         if recovery.claim is ClaimMode.CLAIM and recovery.path is not None and self._initial is not None:
             self._claim.take(recovery.path)
 
@@ -134,15 +148,14 @@ class JobCheckpoints:
         return self._initial
 
     def point_of(self, completed: CompletedCheckpoint) -> RestorePoint:
-        metadata = completed.metadata
-        return RestorePoint(metadata, self.storage.reader(), completed, self._matched(metadata), foreign=False)
+        return RestorePoint(completed, self.storage.reader(), self._matched(completed.metadata), foreign=False)
 
     def _open_initial(self) -> RestorePoint | None:
         path = self._job.recovery.path
         if path is None:
             return None
         metadata, reader = open_snapshot(path)
-        return RestorePoint(metadata, reader, None, self._matched(metadata), foreign=True)
+        return RestorePoint(CompletedCheckpoint(metadata, path), reader, self._matched(metadata), foreign=True)
 
     def _matched(self, metadata: CheckpointMetadata) -> tuple[OperatorRecord, ...]:
         """The snapshot's records under this job's operator ids."""
@@ -166,7 +179,12 @@ class JobCheckpoints:
             return []
 
     def checkpoint_completed(self) -> None:
-        """A claimed snapshot counts as the first checkpoint of the job: it goes when there are enough others."""
+        """From now on the job goes on from its own checkpoints, also when it had ended before. A claimed snapshot
+        counts as the first of them: it goes when there are enough others.
+        """
+        if self._end_recorded and self._home.directory is not None:
+            self._home.directory.forget_end()
+            self._end_recorded = False
         if len(self.store.all()) >= self._job.checkpoint.num_retained:
             self._claim.settle()
 
@@ -174,11 +192,11 @@ class JobCheckpoints:
         """From here on the savepoint is what there is of the job: its rows are published, here or by whoever goes on
         from it, and nothing goes back beyond it.
         """
+        metadata, reader = open_snapshot(savepoint.location)
         if self._home.directory is not None:
             self._home.directory.record_end(_FINISHED, savepoint)
         self._savepoint = savepoint
-        metadata, reader = open_snapshot(savepoint.location)
-        self._stop_point = RestorePoint(metadata, reader, None, metadata.operators, foreign=True)
+        self._stop_point = RestorePoint(savepoint, reader, metadata.operators, foreign=True)
 
     def cancelled_behind(self, savepoint: CompletedCheckpoint) -> None:
         """The job ends without publishing the rows that the savepoint holds: whoever goes on from it does."""

@@ -209,7 +209,7 @@ class JobMaster:
         any other time.
         """
         operators = point.operators if point is not None else ()
-        own = point.completed if point is not None else None
+        own = point.completed if point is not None and not point.foreign else None
         holds = own is not None and any(s.transactions for o in operators for s in o.subtasks)
         if holds and own is not None:
             self.checkpoints.coordinator.begin_commit(own.checkpoint_id)

@@ -85,8 +85,8 @@ class RunningCheckpoints:
             raise self._coordinator.job_failure
 
     def wait(self, control: JobControl) -> None:
-        """Until nothing is being stored any more."""
-        while self.uploading:
+        """Until no snapshot is under way: being stored, or stored while it is in doubt whether this driver leads."""
+        while self.uploading or self._coordinator.pending_ids():
             control.check()
             control.sleep(_POLL_SECONDS)
             self.settle()

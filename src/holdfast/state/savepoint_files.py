@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from holdfast.errors import StorageError
 from holdfast.failpoints import failpoint
 from holdfast.state.handles import FileHandle
-from holdfast.state.snapshot_files import storage_of
+from holdfast.state.snapshot_files import METADATA_FILE, storage_of
 from holdfast.state.snapshot_io import CheckpointNotes, SnapshotWriter
 from holdfast.storage.checksum import checksum
 from holdfast.storage.filesystem import Storage, is_missing
@@ -62,11 +62,18 @@ class SavepointNotes(CheckpointNotes):
         self._storage.delete(self._path_of(name))
 
     def discard(self, paths: Iterable[str]) -> None:
+        """What came into a folder after it had been removed goes with it."""
+        storage = self._storage
+        if not storage.exists(IN_PROGRESS_FILE) and not storage.exists(METADATA_FILE):
+            storage.delete_dir("")
+            return
         for path in paths:
-            self._storage.delete(path)
+            storage.delete(path)
 
     def give_up(self) -> None:
-        self.leave(_GIVEN_UP, b"")
+        """Who finds that the folder was removed needs no note, which would make it anew."""
+        if self._storage.exists(IN_PROGRESS_FILE):
+            self.leave(_GIVEN_UP, b"")
 
     def given_up(self) -> bool:
         """So it is, too, when the savepoint was completed without this attempt, or its folder was removed."""

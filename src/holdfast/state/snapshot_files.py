@@ -16,6 +16,8 @@ from holdfast.storage.filesystem import Storage, is_missing
 DEFAULT_INLINE_THRESHOLD = 20 * 1024
 DEFAULT_MEMORY_LIMIT = 5 * 1024 * 1024
 SHARED_FOLDER = "shared"
+#: What makes a snapshot complete.
+METADATA_FILE = "_metadata"
 #: Has a file for every attempt that began, named by its number.
 ATTEMPTS_FOLDER = "attempts"
 _GIVEN_UP = "given-up"

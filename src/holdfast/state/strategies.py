@@ -31,6 +31,9 @@ class PreparedSnapshot(ABC):
         ``heartbeat`` is called before every file; what it raises cancels the rest.
         """
 
+    def release(self) -> None:
+        """It was written, or will not be: let go of what was kept for it."""
+
 
 class SnapshotStrategy(ABC):
     """One way to take a snapshot."""

@@ -80,14 +80,19 @@ class LocalStorage(Storage):
 
     def delete_dir(self, path: str) -> None:
         root = self._absolute(path)
-        with self._errors("delete", path), suppress(FileNotFoundError):
+        # Each by itself: somebody else may be deleting the same folder, and what he was at is not all of it.
+        gone = suppress(FileNotFoundError)
+        with self._errors("delete", path):
             for folder, subfolders, files in os.walk(root, topdown=False):
                 for name in files:
-                    os.unlink(os.path.join(folder, name))
+                    with gone:
+                        os.unlink(os.path.join(folder, name))
                 for name in subfolders:
-                    os.rmdir(os.path.join(folder, name))
-            os.rmdir(root)
-            _fsync_dir(os.path.dirname(root))
+                    with gone:
+                        os.rmdir(os.path.join(folder, name))
+            with gone:
+                os.rmdir(root)
+                _fsync_dir(os.path.dirname(root))
 
     def move(self, source: str, target: str) -> None:
         before, after = self._absolute(source), self._absolute(target)

@@ -29,6 +29,7 @@ from holdfast.state.descriptors import (
     ReducingStateDescriptor,
     ValueStateDescriptor,
 )
+from holdfast.state.entry_strategies import KeyDelta
 from holdfast.state.handles import CheckpointRequest, KeyedSnapshot, SavepointFormat, SnapshotType
 from holdfast.state.keyed_backend import KeyedScope, KeyedStateBackend
 from holdfast.state.keygroups import KeyGroupRange
@@ -312,13 +313,19 @@ def test_a_savepoint_is_full_and_leaves_change_marks_alone(name: str, tmp_path: 
     task.backend.state(NUMBERS).update((0, "changed"))
     delta = CheckpointRequest(6, SnapshotType.CHECKPOINT, 0, 1, base + 1, base)
     files = MemoryFiles()
-    before = async_write(sync_prepare(task.backend, delta, "op", 0), files, "delta")
+
+    def changed() -> list[int]:
+        prepared = KeyDelta().prepare(task.backend, delta, base)
+        assert prepared is not None
+        return [file.entries for file in async_write(prepared, files, "delta").files]
+
+    task.backend.end_epoch()
+    before = changed()
     asked = msgspec.structs.replace(SAVEPOINT, base_epoch=base)
     place = TablePlace.of("op-id", None, "Op", 0, "nonce")
     found = write_keyed_tables(sync_prepare(task.backend, asked, "op", 0), files, place, lambda: None)
-    after = async_write(sync_prepare(task.backend, delta, "op", 0), files, "delta")
     assert sum(file.entries for file in found.files if file.state_id == 0) == 50
-    assert [file.entries for file in before.files] == [file.entries for file in after.files] == [1]
+    assert before == changed() == [1]
     task.close()
 
 

@@ -89,7 +89,7 @@ class _JsonWriter(RowFileWriter):
         if self._columns is None:
             records = [_as_object(value) for value in batch.values]
         else:
-            records = _with_nanoseconds_as_text(self._columns.of(batch)).to_pylist(maps_as_pydicts="strict")
+            records = with_nanoseconds_as_text(self._columns.of(batch)).to_pylist(maps_as_pydicts="strict")
         self._stream.write(self._encoder.encode_lines(records))
 
 
@@ -205,7 +205,7 @@ def _as_object(value: Any) -> Any:
     return {"value": value}
 
 
-def _with_nanoseconds_as_text(batch: pa.RecordBatch) -> pa.RecordBatch:
+def with_nanoseconds_as_text(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Python's datetime has no nanoseconds."""
     columns = [
         column.cast(pa.string()) if column.type in (pa.timestamp("ns"), pa.timestamp("ns", "UTC")) else column

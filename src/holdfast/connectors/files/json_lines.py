@@ -29,7 +29,10 @@ class JsonFormat(LinesFormat):
         self.type_info = type_info
 
     def begin(self, file: InputFile) -> tuple[int, LineParser]:
-        return after_byte_order_mark(file), _Parser(schema_of(self.type_info))
+        return after_byte_order_mark(file), self.parser()
+
+    def parser(self) -> LineParser:
+        return _Parser(schema_of(self.type_info))
 
 
 class _Parser:

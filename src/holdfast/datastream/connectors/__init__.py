@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.datastream.connectors.base import Sink, Source
+from holdfast.datastream.connectors.base import DeliveryGuarantee, Sink, Source
 from holdfast.datastream.connectors.file_system import (
     BucketAssigner,
     FileSink,
@@ -12,13 +12,34 @@ from holdfast.datastream.connectors.file_system import (
     RollingPolicy,
     StreamFormat,
 )
+from holdfast.datastream.connectors.kafka import (
+    KafkaOffsetResetStrategy,
+    KafkaOffsetsInitializer,
+    KafkaRecordSerializationSchema,
+    KafkaRecordSerializationSchemaBuilder,
+    KafkaSink,
+    KafkaSinkBuilder,
+    KafkaSource,
+    KafkaSourceBuilder,
+    KafkaTopicPartition,
+)
 from holdfast.datastream.connectors.number_seq import NumberSequenceSource, SequenceSource
 
 __all__ = [
     "BucketAssigner",
+    "DeliveryGuarantee",
     "FileSink",
     "FileSource",
     "FileSourceBuilder",
+    "KafkaOffsetResetStrategy",
+    "KafkaOffsetsInitializer",
+    "KafkaRecordSerializationSchema",
+    "KafkaRecordSerializationSchemaBuilder",
+    "KafkaSink",
+    "KafkaSinkBuilder",
+    "KafkaSource",
+    "KafkaSourceBuilder",
+    "KafkaTopicPartition",
     "NumberSequenceSource",
     "OutputFileConfig",
     "RollingPolicy",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
+from holdfast.connectors.delivery import DeliveryGuarantee
 from holdfast.runtime.sink import TwoPhaseCommitSink as Sink
 from holdfast.runtime.source import Source
 
-__all__ = ["Sink", "Source"]
+__all__ = ["DeliveryGuarantee", "Sink", "Source"]

@@ -56,9 +56,9 @@ class WindowOperator(TimedOperator):
         self._event_time = self.plan.assigner.is_event_time()
         #: By the clock nothing is late.
         self._lateness = self.plan.allowed_lateness if self._event_time else 0
-        # These set the timer of the window's end themselves.
-        own = EventTimeTrigger if self._event_time else ProcessingTimeTrigger
-        self._cleanup_apart = self._lateness > 0 or type(self.plan.trigger) is not own
+        # All that these do for a row is to set the timer of the window's end, which is that of its removal.
+        usual = EventTimeTrigger if self._event_time else ProcessingTimeTrigger
+        self._fires_once = type(self.plan.trigger) is usual and self._lateness == 0
         self._assign, self._on_element = self.plan.assigner.assign_windows, self.plan.trigger.on_element
         self._namespace = self.windows.namespace
         self._firing_at: int | None = None
@@ -135,12 +135,14 @@ class WindowOperator(TimedOperator):
             skipped = False
             contents.set_current_namespace(self._namespace(holder))
             contents.add(value if stored is None else stored(value, timestamp))
-            triggers.window = window
-            result = self._on_element(value, timestamp, window, triggers)
-            if result is not TriggerResult.CONTINUE:
-                self._act(result, window, last=False)
-            if self._cleanup_apart and cleanup < MAX_TIMESTAMP:
-                self._cleanup_timers.register(cleanup, window)
+            if not self._fires_once:
+                triggers.window = window
+                result = self._on_element(value, timestamp, window, triggers)
+                if result is not TriggerResult.CONTINUE:
+                    self._act(result, window, last=False)
+                if cleanup >= MAX_TIMESTAMP:
+                    continue
+            self._cleanup_timers.register(cleanup, window)
         if skipped and event_time and timestamp + self._lateness <= self.watermark:
             self.late(value, timestamp)
 

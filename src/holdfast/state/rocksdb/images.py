@@ -5,7 +5,8 @@ serves three ends: it is uploaded while the store goes on; the next image stores
 same ones here; and a later attempt on this host begins with it instead of the checkpoint's files.
 
 ``images/<id>/`` holds ``db`` (the files), ``stamp`` (the commit that it belongs to, absent before), and ``stored`` (the
-handles of the files, absent before all are stored).
+handles of the files, absent before all are stored). An image of a savepoint is in ``savepoints/<id>/``: it is uploaded
+and serves no other end, and checkpoints that complete meanwhile do not take it away.
 """
 
 from __future__ import annotations
@@ -104,12 +105,15 @@ class LocalImages:
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory / "images"
+        self._savepoints = directory / "savepoints"
 
     def new(self) -> LocalImage:
         """An image without files."""
-        image = LocalImage(self._directory / uuid.uuid4().hex)
-        image.folder.mkdir(parents=True)
-        return image
+        return _new_in(self._directory)
+
+    def new_for_savepoint(self) -> LocalImage:
+        """An image without files that stays until its upload is over, or the store goes."""
+        return _new_in(self._savepoints)
 
     def all(self) -> list[LocalImage]:
         try:
@@ -160,6 +164,12 @@ class LocalImages:
         download_files(image, reader, mine.database)
         mine.set_stored(image.files)
         return mine
+
+
+def _new_in(directory: Path) -> LocalImage:
+    image = LocalImage(directory / uuid.uuid4().hex)
+    image.folder.mkdir(parents=True)
+    return image
 
 
 def download_files(image: NativeImage, reader: SnapshotReader, target: Path) -> None:

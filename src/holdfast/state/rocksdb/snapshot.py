@@ -63,7 +63,7 @@ def _prepared(
 ) -> PreparedImage:
     key_groups = backend.scope.key_groups
     first = next(store.scan(group_bytes(key_groups.start), groups_end(key_groups.end)), None)
-    image = store.pin()
+    image = store.pin(request.checkpoint_type.is_savepoint)
     held = {} if base is None else image.held_of(base)
     return PreparedImage(strategy, request, image, held, first is None, empty_frame(backend))
 
@@ -96,3 +96,8 @@ class PreparedImage(PreparedSnapshot):
         if shared and not self.request.checkpoint_type.is_savepoint:
             self.image.set_stored(files)
         return msgspec.structs.replace(self.frame, native=NativeImage(ENGINE, tuple(files), self.empty))
+
+    def release(self) -> None:
+        """The image of a checkpoint has other uses."""
+        if self.request.checkpoint_type.is_savepoint:
+            self.image.drop()

@@ -168,9 +168,9 @@ class RocksDbStore(LocalStore):
     def native_strategies(self) -> tuple[SnapshotStrategy, ...]:
         return (NativeIncremental(self), NativeFull(self)) if self._options.native_snapshots else ()
 
-    def pin(self) -> LocalImage:
+    def pin(self, savepoint: bool = False) -> LocalImage:
         """An image of what the running transaction has made of the store. What it applies early, a rollback undoes."""
-        db, image = self._writing, self.images.new()
+        db, image = self._writing, self.images.new_for_savepoint() if savepoint else self.images.new()
         self._epoch.images.append(image)
         if self._epoch.pending:
             self._apply_early()
