@@ -63,11 +63,13 @@ def data_frame_function(
 
 def _larger(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     waiting: list[pa.RecordBatch] = []
+    rows = 0
     for batch in batches:
         waiting.append(batch)
-        if sum(map(len, waiting)) >= _BATCH_ROWS:
+        rows += batch.num_rows
+        if rows >= _BATCH_ROWS:
             yield pa.concat_batches(waiting)
-            waiting = []
+            waiting, rows = [], 0
     if waiting:
         yield pa.concat_batches(waiting)
 

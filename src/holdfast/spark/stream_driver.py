@@ -71,7 +71,8 @@ class StreamDriver:
         self._changed = threading.Condition()
         self._waiting: tuple[Any, int] | None = None
         self._accepted = self._released = -1
-        self._over = False
+        self._ends = "availableNow" in trigger
+        self._closing = self._over = False
         self._failure: BaseException | None = None
         self._directory = Path()
         self._query: StreamingQuery | None = None
@@ -147,13 +148,14 @@ class StreamDriver:
 
     def _stop(self, query: StreamingQuery) -> None:
         stopping = threading.Thread(target=_stop_quietly, args=[query], daemon=True)
+        self._closing = True
         stopping.start()
-        # Once it is not active any more it begins no other micro-batch: only then the waiting one may return.
-        while query.isActive and stopping.is_alive():
-            time.sleep(_POLL_SECONDS)
-        with self._changed:
-            self._over = True
-            self._changed.notify_all()
+        try:
+            # Once it is not active any more it begins no other micro-batch: only then the waiting one may return.
+            while query.isActive and stopping.is_alive():
+                time.sleep(_POLL_SECONDS)
+        finally:
+            self._end()
         stopping.join(_STOP_SECONDS)
 
     # -- Spark's side
@@ -168,12 +170,17 @@ class StreamDriver:
     def _watch(self, query: StreamingQuery) -> None:
         try:
             query.awaitTermination()
+            if not self._closing and not self._ends:
+                self._failure = EpochError("something else than the job has stopped the query")
         except Exception as error:
             self._failure = error
+        self._end()
+        self._arrived()
+
+    def _end(self) -> None:
         with self._changed:
             self._over = True
             self._changed.notify_all()
-        self._arrived()
 
 
 def _stop_quietly(query: StreamingQuery) -> None:
