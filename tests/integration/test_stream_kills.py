@@ -22,9 +22,12 @@ def test_two_streams_and_a_batch_writer_over_kills(tmp_path: Path) -> None:
     faults.add("task.outputs-sent", "kill", hit=14)
     # The function has returned, and nothing says so yet: its batch must come again, as it was.
     faults.add("for-each-batch.returned", "kill", hit=4)
+    # A driver that is killed leaves the directory of its query.
+    (tmp_path / "tmp").mkdir()
+    environment = {**faults.environment, "TMPDIR": str(tmp_path / "tmp")}
     codes = []
     for number in range(2):
-        with DriverProgram(PROGRAM, [str(tmp_path)], tmp_path / f"log-{number}", faults.environment) as driver:
+        with DriverProgram(PROGRAM, [str(tmp_path)], tmp_path / f"log-{number}", environment) as driver:
             codes.append(driver.wait(150))
     assert codes == [-signal.SIGKILL, 0], driver.output[-3000:]
     assert not faults.not_reached()
