@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, TypeAlias
 
 from holdfast.datastream.window_functions import (
     AllWindowFunction,
@@ -152,7 +152,7 @@ class Partitioner(Function):
 
 
 class ProcessFunction(Function):
-    Context = ProcessContext
+    Context: TypeAlias = ProcessContext
 
     @abstractmethod
     def process_element(self, value: Any, ctx: ProcessContext) -> Iterable[Any] | None:
@@ -162,8 +162,8 @@ class ProcessFunction(Function):
 class KeyedProcessFunction(Function):
     """Sees rows with their key, keeps keyed state, and sets timers for the current key."""
 
-    Context = KeyedProcessContext
-    OnTimerContext = KeyedProcessContext
+    Context: TypeAlias = KeyedProcessContext
+    OnTimerContext: TypeAlias = KeyedProcessContext
 
     @abstractmethod
     def process_element(self, value: Any, ctx: KeyedProcessContext) -> Iterable[Any] | None: ...
@@ -198,7 +198,7 @@ class CoFlatMapFunction(Function):
 class CoProcessFunction(Function):
     """Sees the rows of two connected streams. On keyed ones it has keyed state too."""
 
-    Context = ProcessContext
+    Context: TypeAlias = ProcessContext
 
     @abstractmethod
     def process_element1(self, value: Any, ctx: ProcessContext) -> Iterable[Any] | None:
@@ -214,8 +214,8 @@ class KeyedCoProcessFunction(Function):
     key.
     """
 
-    Context = KeyedProcessContext
-    OnTimerContext = KeyedProcessContext
+    Context: TypeAlias = KeyedProcessContext
+    OnTimerContext: TypeAlias = KeyedProcessContext
 
     @abstractmethod
     def process_element1(self, value: Any, ctx: KeyedProcessContext) -> Iterable[Any] | None:
@@ -251,8 +251,8 @@ class BaseBroadcastProcessFunction(Function):
 class BroadcastProcessFunction(BaseBroadcastProcessFunction):
     """For a stream without keys."""
 
-    Context = BroadcastContext
-    ReadOnlyContext = ReadOnlyBroadcastContext
+    Context: TypeAlias = BroadcastContext
+    ReadOnlyContext: TypeAlias = ReadOnlyBroadcastContext
 
     @abstractmethod
     def process_element(self, value: Any, ctx: ReadOnlyBroadcastContext) -> Iterable[Any] | None: ...
@@ -264,9 +264,9 @@ class BroadcastProcessFunction(BaseBroadcastProcessFunction):
 class KeyedBroadcastProcessFunction(BaseBroadcastProcessFunction):
     """For a keyed stream: rows have keyed state and timers, broadcast elements reach it by ``apply_to_keyed_state``."""
 
-    Context = KeyedBroadcastContext
-    ReadOnlyContext = KeyedReadOnlyBroadcastContext
-    OnTimerContext = KeyedReadOnlyBroadcastContext
+    Context: TypeAlias = KeyedBroadcastContext
+    ReadOnlyContext: TypeAlias = KeyedReadOnlyBroadcastContext
+    OnTimerContext: TypeAlias = KeyedReadOnlyBroadcastContext
 
     @abstractmethod
     def process_element(self, value: Any, ctx: KeyedReadOnlyBroadcastContext) -> Iterable[Any] | None: ...
