@@ -29,6 +29,7 @@ import errno
 import json
 import os
 import signal
+import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -119,7 +120,8 @@ class Failpoints:
         if action == "kill":
             os.kill(os.getpid(), signal.SIGKILL)
         elif action == "stop":
-            os.kill(os.getpid(), signal.SIGSTOP)
+            # To this thread, which takes it at once: sent to the process, another one may take it, a while later.
+            signal.pthread_kill(threading.get_ident(), signal.SIGSTOP)
         elif action == "kill-parent":
             os.kill(_nearest_jvm(os.getpid()), signal.SIGKILL)
         elif action == "raise" and argument:
