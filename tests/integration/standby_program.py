@@ -26,7 +26,7 @@ def tell_epoch(spec: EpochSpec) -> None:
 
 
 def tell_commit(place: int, recovering: bool) -> None:
-    print("commit of what was restored" if recovering else "commit")
+    print("commit of a restored" if recovering else "commit")
 
 
 def main(directory: Path, given: dict[str, str]) -> None:
@@ -35,9 +35,7 @@ def main(directory: Path, given: dict[str, str]) -> None:
     spark = install(pytest.MonkeyPatch())
     spark.step = 20
     spark.before_epoch = tell_epoch
-    WatchedSink.before = staticmethod(
-        lambda place, recovering: print("commit of a restored" if recovering else "commit")
-    )
+    WatchedSink.before = staticmethod(tell_commit)
     client = counting({**settings(directory), **given}, SCRIPT, WatchedSink(directory / "out"))
     client.get_job_execution_result().result()
     print("ended", client.get_job_status().result().name)

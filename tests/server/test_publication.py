@@ -43,6 +43,8 @@ def test_a_port_starts_the_server_and_keeps_the_history(tmp_path):
     await_true(lambda: client.get_job_status().result().name == "RUNNING")
     answer = request(record.url + "/jobs", "GET", headers={"Authorization": f"Bearer {token}"})
     assert answer.body == {"jobs": [{"id": "job", "status": "RUNNING"}]}
+    # Whoever looks for the leader of the job finds this server.
+    assert client._job.master.checkpoints.leadership.leader_address() == record.url
     client.cancel().result(20)
     # A second job of the same program is served by the same server.
     second = counting(given | {"holdfast.job-id": "second"}, EPOCHS, WatchedSink(tmp_path / "out2"))

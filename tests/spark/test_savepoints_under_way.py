@@ -27,6 +27,17 @@ from tests.spark.test_savepoints import resume, start, status, wait_for_rows
 NEVER = "1000000 h"
 
 
+def hold_uploads(monkeypatch: pytest.MonkeyPatch, release: threading.Event) -> None:
+    """Snapshots of entries are not stored before ``release``."""
+    write = PreparedEntries.write
+
+    def held(self: PreparedEntries, *arguments: Any) -> Any:
+        release.wait(30)
+        return write(self, *arguments)
+
+    monkeypatch.setattr(PreparedEntries, "write", held)
+
+
 @pytest.fixture
 def release() -> Iterator[threading.Event]:
     """What a held upload waits for."""
@@ -186,13 +197,7 @@ def test_a_savepoint_that_expires_leaves_no_folder(
 def test_a_checkpoint_that_waits_for_another_does_not_keep_an_idle_job_busy(
     in_process: InProcessSpark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, release: threading.Event
 ) -> None:
-    write = PreparedEntries.write
-
-    def held(self: PreparedEntries, *arguments: Any) -> Any:
-        release.wait(30)
-        return write(self, *arguments)
-
-    monkeypatch.setattr(PreparedEntries, "write", held)
+    hold_uploads(monkeypatch, release)
     given = {"holdfast.checkpoint.upload-wait": "1 ms", "holdfast.epoch.idle-wait": "200 ms"}
     client = start(tmp_path, **given, **{"execution.checkpointing.interval": NEVER})
     wait_for_rows(client, len(EPOCHS) + 1)
@@ -227,13 +232,7 @@ def test_a_doubt_about_who_leads_does_not_keep_an_idle_job_busy(
 def test_an_upload_that_outlasts_its_job_leaves_no_files(
     in_process: InProcessSpark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, release: threading.Event
 ) -> None:
-    write = PreparedEntries.write
-
-    def held(self: PreparedEntries, *arguments: Any) -> Any:
-        release.wait(30)
-        return write(self, *arguments)
-
-    monkeypatch.setattr(PreparedEntries, "write", held)
+    hold_uploads(monkeypatch, release)
     given = {"holdfast.checkpoint.upload-wait": "1 ms", "execution.checkpointing.data-inline-threshold": "0 b"}
     client = start(tmp_path, **given, **{"execution.checkpointing.interval": NEVER})
     wait_for_rows(client, 3)
