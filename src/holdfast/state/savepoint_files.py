@@ -5,19 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from holdfast.errors import StorageError
 from holdfast.failpoints import failpoint
 from holdfast.state.handles import FileHandle
-from holdfast.state.snapshot_files import METADATA_FILE, storage_of
-from holdfast.state.snapshot_io import CheckpointNotes, SnapshotWriter
+from holdfast.state.snapshot_files import GIVEN_UP, METADATA_FILE, FileNotes, storage_of
+from holdfast.state.snapshot_io import SnapshotWriter
 from holdfast.storage.checksum import checksum
-from holdfast.storage.filesystem import Storage, is_missing
+from holdfast.storage.filesystem import Storage
 
 #: In the folder for as long as the savepoint is being written.
 IN_PROGRESS_FILE = "_in_progress"
 #: What the names of notes begin with.
 NOTE_PREFIX = "_note-"
-_GIVEN_UP = "given-up"
 
 
 @dataclass(frozen=True)
@@ -37,32 +35,18 @@ class SavepointWriter(SnapshotWriter):
         return FileHandle(path=name, size=len(data), checksum=checksum(data))
 
     def notes(self) -> SavepointNotes:
-        return SavepointNotes(self.directory, self.attempt)
+        return SavepointNotes(self.directory, self.checkpoint_id, self.attempt)
 
 
 @dataclass(frozen=True)
-class SavepointNotes(CheckpointNotes):
+class SavepointNotes(FileNotes):
     """Notes as files in the savepoint's folder, which have gone when it is complete."""
 
-    directory: str
-    attempt: int
-
     def leave(self, name: str, data: bytes) -> None:
-        self._storage.write_atomic(self._path_of(name), data)
+        self._storage.write_atomic(self.path_of(name), data)
         if not self._storage.exists(IN_PROGRESS_FILE):
             # Nobody reads notes of a savepoint that was completed, or given up, meanwhile.
-            self.discard([self._path_of(name)])
-
-    def find(self, name: str) -> bytes | None:
-        try:
-            return self._storage.read(self._path_of(name))
-        except StorageError as error:
-            if is_missing(error):
-                return None
-            raise
-
-    def remove(self, name: str) -> None:
-        self._storage.delete(self._path_of(name))
+            self.discard([self.path_of(name)])
 
     def discard(self, paths: Iterable[str]) -> None:
         """What came into a folder after it had been removed goes with it."""
@@ -76,18 +60,18 @@ class SavepointNotes(CheckpointNotes):
     def give_up(self) -> None:
         """Who finds that the folder was removed needs no note, which would make it anew."""
         if self._storage.exists(IN_PROGRESS_FILE):
-            self.leave(_GIVEN_UP, b"")
+            self.leave(GIVEN_UP, b"")
 
     def given_up(self) -> bool:
         """So it is, too, when the savepoint was completed without this attempt, or its folder was removed."""
         storage = self._storage
-        return not storage.exists(IN_PROGRESS_FILE) or storage.exists(self._path_of(_GIVEN_UP))
+        return not storage.exists(IN_PROGRESS_FILE) or storage.exists(self.path_of(GIVEN_UP))
 
     @property
     def _storage(self) -> Storage:
         return storage_of(self.directory)
 
-    def _path_of(self, name: str) -> str:
+    def path_of(self, name: str) -> str:
         return f"{NOTE_PREFIX}{self.attempt}-{name}"
 
 

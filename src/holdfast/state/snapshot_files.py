@@ -20,7 +20,8 @@ SHARED_FOLDER = "shared"
 METADATA_FILE = "_metadata"
 #: Has a file for every attempt that began, named by its number.
 ATTEMPTS_FOLDER = "attempts"
-_GIVEN_UP = "given-up"
+#: The note that tells uploads to stop.
+GIVEN_UP = "given-up"
 
 
 @lru_cache(maxsize=64)
@@ -92,11 +93,11 @@ class FileNotes(CheckpointNotes):
             storage_of(self.directory).delete(path)
 
     def give_up(self) -> None:
-        self.leave(_GIVEN_UP, b"")
+        self.leave(GIVEN_UP, b"")
 
     def given_up(self) -> bool:
         storage = storage_of(self.directory)
-        return storage.exists(self.path_of(_GIVEN_UP)) or storage.exists(f"{ATTEMPTS_FOLDER}/{self.attempt + 1}")
+        return storage.exists(self.path_of(GIVEN_UP)) or storage.exists(f"{ATTEMPTS_FOLDER}/{self.attempt + 1}")
 
     def path_of(self, name: str) -> str:
         return f"{checkpoint_folder(self.checkpoint_id)}/{self.attempt}-note-{name}"
