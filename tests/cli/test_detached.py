@@ -26,7 +26,7 @@ def start(cli, tmp_path):
 
     def run(*options: str, epochs: int = 3) -> str:
         ran = cli("run", "-d", *SETTINGS, f"-Dexecution.checkpointing.savepoint-dir={tmp_path}/sp", *options, PROGRAM,
-                  str(tmp_path / "job"), str(epochs))  # fmt: skip
+                  str(tmp_path / "job"), str(epochs))
         match = re.fullmatch(r"Job has been submitted with JobID ([0-9a-f]{32})\n", ran.out)
         assert match, ran.out
         return match[1]
@@ -60,7 +60,7 @@ def test_from_start_to_restart(cli, start, tmp_path, jobs_dir):
     disposed = cli("savepoint", "-d", path)
     assert disposed.lines == [
         f"Disposing savepoint '{path}'.", "Waiting for response...", f"Savepoint '{path}' disposed."
-    ]  # fmt: skip
+    ]
     assert not Path(path).exists()
     detached = cli("savepoint", "-detached", job)
     assert re.fullmatch(r"Successfully trigger manual savepoint, triggerId: [0-9a-f]{32}", detached.lines[-1])

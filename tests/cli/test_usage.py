@@ -89,7 +89,7 @@ def test_settings_and_arguments_reach_the_program(cli, tmp_path):
     told = cli(
         "run", "-s", "sp/savepoint-1", "-n", "-cm", "claim", "-p", "7", "-Da.b=c=d", "-D", "e=f g", str(program),
         "-x", "--parallelism", "9", "-D", "not=ours",
-    ).json  # fmt: skip
+    ).json
     assert told["arguments"] == ["-x", "--parallelism", "9", "-D", "not=ours"]
     assert told["settings"] == {
         "a.b": "c=d",
@@ -117,7 +117,7 @@ def test_the_command_line_is_above_the_file_and_below_the_program(tmp_path, monk
     settings = StreamExecutionEnvironment.get_execution_environment(given).get_configuration().to_dict()
     assert settings == {
         "parallelism.default": "3", "execution.checkpointing.dir": "/line", "x": "file", "y": "line", "z": "program",
-    }  # fmt: skip
+    }
 
 
 def test_settings_of_a_run_that_are_damaged():

@@ -45,7 +45,7 @@ def test_printed_lines_name_their_subtask_when_there_are_several(capsys):
 
     assert capsys.readouterr().out.splitlines() == [
         "('a', 1)", "b", "1> ('a', 1)", "2> b", "id> ('a', 1)", "id> b", "id:1> ('a', 1)", "id:2> b",
-    ]  # fmt: skip
+    ]
 
 
 def test_printing_is_per_epoch_and_may_go_to_stderr(capsys):
@@ -121,4 +121,4 @@ def test_only_the_newest_committed_names_are_remembered():
     committed = CommittedNames(remembered=2)
     assert [committed.add(transaction_name(epoch=epoch)) for epoch in (1, 2, 2, 3, 1, 3)] == [
         True, True, False, True, True, False,
-    ]  # fmt: skip
+    ]

@@ -15,11 +15,11 @@ CHECKPOINT = {
     "className", "id", "status", "is_savepoint", "savepointFormat", "trigger_timestamp", "latest_ack_timestamp",
     "checkpointed_size", "state_size", "end_to_end_duration", "alignment_buffered", "processed_data", "persisted_data",
     "num_subtasks", "num_acknowledged_subtasks", "checkpoint_type", "tasks",
-}  # fmt: skip
+}
 TASK = {
     "id", "status", "latest_ack_timestamp", "checkpointed_size", "state_size", "end_to_end_duration",
     "alignment_buffered", "processed_data", "persisted_data", "num_subtasks", "num_acknowledged_subtasks",
-}  # fmt: skip
+}
 
 
 def test_statistics(served):
@@ -30,7 +30,7 @@ def test_statistics(served):
     assert set(answer["summary"]) == {
         "checkpointed_size", "state_size", "end_to_end_duration", "alignment_buffered", "processed_data",
         "persisted_data",
-    }  # fmt: skip
+    }
     assert all(set(summed) == DISTRIBUTION for summed in answer["summary"].values())
     assert answer["summary"]["checkpointed_size"]["max"] > 0
     assert set(answer["latest"]) == {"completed", "savepoint", "failed", "restored"}
@@ -65,14 +65,14 @@ def test_details_by_vertex_and_subtask(served):
     assert set(details) == TASK | {"summary", "subtasks"}
     assert set(details["summary"]) == {
         "checkpointed_size", "state_size", "end_to_end_duration", "checkpoint_duration", "alignment", "start_delay",
-    }  # fmt: skip
+    }
     assert set(details["summary"]["checkpoint_duration"]) == {"sync", "async"}
     assert set(details["summary"]["alignment"]) == {"buffered", "processed", "persisted", "duration"}
     assert [subtask["index"] for subtask in details["subtasks"]] == [0, 1]
     assert set(details["subtasks"][0]) == {
         "className", "index", "status", "ack_timestamp", "end_to_end_duration", "checkpointed_size", "state_size",
         "checkpoint", "alignment", "start_delay", "unaligned_checkpoint", "aborted",
-    }  # fmt: skip
+    }
     assert details["state_size"] == sum(subtask["state_size"] for subtask in details["subtasks"])
 
 
@@ -91,7 +91,7 @@ def test_configuration(served):
         "checkpoint_storage": "filesystem", "unaligned_checkpoints": False, "tolerable_failed_checkpoints": 0,
         "aligned_checkpoint_timeout": 0, "checkpoints_after_tasks_finish": True, "state_changelog_enabled": False,
         "changelog_periodic_materialization_interval": 0, "changelog_storage": "",
-    }  # fmt: skip
+    }
 
 
 def test_without_checkpoints(in_process, tmp_path):
@@ -164,7 +164,7 @@ def test_unknown_triggers(served):
         b"not json", b"[]", b'{"target-directory": 5}', b'{"formatType": "OTHER"}', b'{"triggerId": "short"}',
         b'{"cancel-job": "yes"}', b"\xff\xfe",
     ],
-)  # fmt: skip
+)
 def test_bodies_that_are_wrong(served, body):
     answer = served.call("POST", f"/jobs/{JOB}/savepoints", body)
     assert answer.status == 400

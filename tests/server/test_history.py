@@ -37,7 +37,7 @@ def test_a_job_that_was_cancelled(in_process, tmp_path, later):
         paths = [
             "/status", "/plan", "/config", "/exceptions", f"/vertices/{vertex}", "/checkpoints/config",
             f"/checkpoints/details/{last}", f"/checkpoints/details/{last}/subtasks/{vertex}",
-        ]  # fmt: skip
+        ]
         answers = {path: served.get(f"/jobs/{JOB}{path}") for path in paths}
     assert later("/jobs").body == {"jobs": [{"id": JOB, "status": "CANCELED"}]}
     (overview,) = later("/jobs/overview").body["jobs"]

@@ -11,18 +11,18 @@ from tests.server.serving import JOB, serving
 JOB_STATUSES = {
     "INITIALIZING", "CREATED", "RUNNING", "FAILING", "FAILED", "CANCELLING", "CANCELED", "FINISHED", "RESTARTING",
     "SUSPENDED", "RECONCILING",
-}  # fmt: skip
+}
 EXECUTION_STATES = {
     "CREATED", "SCHEDULED", "DEPLOYING", "RUNNING", "FINISHED", "CANCELING", "CANCELED", "FAILED", "RECONCILING",
     "INITIALIZING",
-}  # fmt: skip
+}
 
 
 def test_dashboard_configuration(served):
     answer = served.get("/config")
     assert set(answer) == {
         "refresh-interval", "timezone-name", "timezone-offset", "flink-version", "flink-revision", "features",
-    }  # fmt: skip
+    }
     assert set(answer["features"]) == {"web-submit", "web-cancel", "web-rescale", "web-history"}
     assert answer["refresh-interval"] == 3000
 
@@ -32,7 +32,7 @@ def test_overview_counts_jobs(served):
     assert set(answer) == {
         "taskmanagers", "slots-total", "slots-available", "jobs-running", "jobs-finished", "jobs-cancelled",
         "jobs-failed", "flink-version", "flink-commit",
-    }  # fmt: skip
+    }
     assert (answer["jobs-running"], answer["jobs-cancelled"]) == (1, 0)
     served.end()
     answer = served.get("/overview")
@@ -52,7 +52,7 @@ def test_jobs_overview(served):
     assert set(job) == {
         "jid", "name", "jobType", "schedulerType", "start-time", "end-time", "duration", "state", "last-modification",
         "tasks", "pending-operators",
-    }  # fmt: skip
+    }
     assert (job["jid"], job["name"], job["state"], job["end-time"]) == (JOB, "counting", "RUNNING", -1)
     assert abs(job["start-time"] + job["duration"] - 1000 * time.time()) < 60_000
     assert set(job["tasks"]) == {"total"} | {state.lower() for state in EXECUTION_STATES}
@@ -65,7 +65,7 @@ def test_details_of_a_job(served):
     assert set(job) == {
         "jid", "application-id", "name", "isStoppable", "state", "job-type", "schedulerType", "start-time", "end-time",
         "duration", "maxParallelism", "now", "timestamps", "vertices", "status-counts", "plan", "pending-operators",
-    }  # fmt: skip
+    }
     assert job["application-id"] == "local-in-process"
     assert set(job["timestamps"]) == JOB_STATUSES
     assert 0 < job["timestamps"]["CREATED"] <= job["timestamps"]["RUNNING"]
@@ -81,26 +81,26 @@ def test_vertices_and_plan_of_a_job(served):
     assert set(source) == {
         "id", "slotSharingGroupId", "name", "maxParallelism", "parallelism", "status", "start-time", "end-time",
         "duration", "tasks", "metrics",
-    }  # fmt: skip
+    }
     assert set(source["tasks"]) == EXECUTION_STATES
     assert set(source["metrics"]) == {
         "read-bytes", "read-bytes-complete", "write-bytes", "write-bytes-complete", "read-records",
         "read-records-complete", "write-records", "write-records-complete", "accumulated-backpressured-time",
         "accumulated-idle-time", "accumulated-busy-time",
-    }  # fmt: skip
+    }
     assert count["parallelism"] == 2
     plan = job["plan"]
     assert (plan["jid"], plan["name"], plan["type"]) == (JOB, "counting", "STREAMING")
     assert [node["id"] for node in plan["nodes"]] == [source["id"], count["id"]]
     assert set(plan["nodes"][1]) == {
         "id", "operator", "parallelism", "operator_strategy", "description", "optimizer_properties", "inputs",
-    }  # fmt: skip
+    }
     assert plan["nodes"][1]["inputs"] == [
         {
             "id": source["id"], "num": 0, "exchange": "pipelined_bounded", "ship_strategy": "HASH",
             "local_strategy": "", "caching": "",
         }
-    ]  # fmt: skip
+    ]
     assert served.get(f"/jobs/{JOB}/plan") == {"plan": plan}
 
 
@@ -139,7 +139,7 @@ def test_exceptions_the_newest_first(in_process, tmp_path):
         assert set(history["entries"][0]) == {
             "exceptionName", "stacktrace", "timestamp", "failureLabels", "taskName", "endpoint", "taskManagerId",
             "concurrentExceptions",
-        }  # fmt: skip
+        }
         assert history["truncated"] is False
         one = served.get(f"/jobs/{JOB}/exceptions?maxExceptions=1")["exceptionHistory"]
         assert (len(one["entries"]), one["truncated"]) == (1, True)
@@ -159,7 +159,7 @@ def test_metrics_are_names_or_values(served):
         "lastCheckpointFullSize", "lastCompletedCheckpointId", "lastCheckpointExternalPath",
         "lastCheckpointRestoreTimestamp", "lastCheckpointCompletedTimestamp", "lastCheckpointProcessedData",
         "lastCheckpointPersistedData",
-    } == {metric["id"] for metric in names}  # fmt: skip
+    } == {metric["id"] for metric in names}
     assert all(set(metric) == {"id"} for metric in names)
     told = served.get(f"/jobs/{JOB}/metrics?get=numberOfCompletedCheckpoints,lastCheckpointExternalPath,nonsense")
     assert [metric["id"] for metric in told] == ["numberOfCompletedCheckpoints", "lastCheckpointExternalPath"]

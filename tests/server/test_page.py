@@ -28,7 +28,7 @@ def _show(served: Served, directory, fragment: str, seconds: float = 5) -> str:
         capture_output=True,
         text=True,
         timeout=90,
-    )  # fmt: skip
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout
 

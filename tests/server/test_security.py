@@ -31,7 +31,7 @@ def test_without_the_token_nothing_is_told(served, path):
     for header in (
         None, "", "Bearer", "Bearer ", "Bearer wrong", f"Bearer {token}x", f"bearer {token[:-1]}", f"Token {token}",
         _basic("wrong"), _basic(""), "Basic !!!", "Basic", token,
-    ):  # fmt: skip
+    ):
         headers = {} if header is None else {"Authorization": header}
         answer = request(served.server.url + path, "GET", headers=headers)
         assert answer.status == 401, header
@@ -113,7 +113,7 @@ def test_directories_of_requests(served, tmp_path):
         f"file://{inside}/%252e%252e/outside", f"{inside}/link", f"file://{inside}/link/deeper", "/etc", "relative",
         "../up", str(inside) + "x", "s3://bucket/anywhere", "file:relative", f"{inside}/a\x00b", "http://[bad",
         f"{inside}\\..\\..\\outside", "~/savepoints",
-    ]  # fmt: skip
+    ]
     for trick in tricks:
         for path, field in (("savepoints", "target-directory"), ("stop", "targetDirectory")):
             answer = served.call("POST", f"/jobs/{JOB}/{path}", {field: trick})
@@ -136,7 +136,7 @@ def test_directories_that_may_be_named(tmp_path):
     for named, allowed in (
         ("s3://bucket/spx", "s3://bucket/sp"), ("s3://other/sp", "s3://bucket/sp"), ("s3://bucket/sp", str(root)),
         (str(root), "s3://bucket"), ("gs://bucket/sp", "s3://bucket/sp"),
-    ):  # fmt: skip
+    ):
         with pytest.raises(ForbiddenDirectoryError, match="allowed-directories"):
             resolve_inside(named, [allowed])
 
@@ -219,7 +219,7 @@ def test_https(in_process, tmp_path):
         ],
         check=True,
         capture_output=True,
-    )  # fmt: skip
+    )
     tls = {
         "security.ssl.rest.enabled": "true",
         "holdfast.rest.tls-certificate": str(certificate),

@@ -20,12 +20,12 @@ _JOB_STATUSES = (*(status.name for status in JobStatus), "SUSPENDED", "RECONCILI
 _EXECUTION_STATES = (
     "CREATED", "SCHEDULED", "DEPLOYING", "RUNNING", "FINISHED", "CANCELING", "CANCELED", "FAILED", "RECONCILING",
     "INITIALIZING",
-)  # fmt: skip
+)
 _KEPT_EXCEPTIONS = 16
 _SECRETS = (
     "password", "secret", "fs.azure.account.key", "apikey", "api-key", "auth-params", "service-key", "token",
     "basic-auth", "jaas.config", "http-headers", "access.key", "accesskey", "credential",
-)  # fmt: skip
+)
 _HIDDEN = "******"
 
 

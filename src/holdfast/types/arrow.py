@@ -52,7 +52,7 @@ def row_writer(type_info: TypeInformation) -> RowWriter:
         split = columns_from_records(type_info)
         writers = [column_writer(field_type) for field_type in type_info.field_types]
     else:
-        split = lambda rows: [rows]  # noqa: E731
+        split = lambda rows: [rows]  # noqa: E731 - a name for one of two functions
         writers = [column_writer(type_info)]
 
     def write(rows: Sequence[Any]) -> pa.RecordBatch:

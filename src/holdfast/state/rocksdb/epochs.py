@@ -108,7 +108,7 @@ class EpochFiles:
     def pieces(self, stamp: Stamp | None, newest_first: bool = False) -> Iterator[EpochRecord]:
         """The pieces of a record, one at a time; of the running epoch where ``stamp`` is None."""
         try:
-            file = open(self._directory / (_RUNNING if stamp is None else _name(stamp)), "rb")  # noqa: SIM115
+            file = open(self._directory / (_RUNNING if stamp is None else _name(stamp)), "rb")  # noqa: SIM115 - closed below
         except FileNotFoundError:
             return
         with file:
