@@ -9,11 +9,13 @@ from holdfast.connectors.collect import Collection
 from holdfast.connectors.print import PrintSink
 from holdfast.datastream.broadcast_stream import BroadcastConnectedStream, BroadcastStream
 from holdfast.datastream.closeable_iterator import CloseableIterator
+from holdfast.datastream.column_functions import aggregation_of, check_columns
 from holdfast.datastream.connected_streams import ConnectedStreams
 from holdfast.datastream.coverage import refusal
 from holdfast.datastream.functions import (
     BaseBroadcastProcessFunction,
     CoProcessFunction,
+    KeyedBatchFunction,
     KeyedCoProcessFunction,
     KeyedProcessFunction,
 )
@@ -25,7 +27,10 @@ from holdfast.datastream.windowed_stream import AllWindowedStream, WindowedStrea
 from holdfast.errors import ProgramError
 from holdfast.graph.stream_graph import Connection, KeyBy, Node
 from holdfast.runtime import keyed, stateless
+from holdfast.runtime.aggregates import Aggregate
+from holdfast.runtime.aggregation import AggregateOperator, CombineOperator
 from holdfast.runtime.endpoints import SinkFunctionOperator, SinkOperator
+from holdfast.runtime.keyed_batch import KeyedBatchOperator
 from holdfast.runtime.operator import Operator
 from holdfast.runtime.output_tag import OutputTag
 from holdfast.runtime.partitioners import Broadcast, Forward, Global, Partitioner, Rebalance, Rescale
@@ -356,8 +361,14 @@ class KeyedStream(DataStream, ShortForms):
         return self._add("Filter", keyed.KeyedFilterOperator, func, self.get_type())
 
     def process(self, func: Any, output_type: Any = None) -> DataStream:
+        if isinstance(func, KeyedBatchFunction):
+            check_columns(self.get_type(), self.get_key_type(), resolve(output_type))
+            return self._add("Keyed Batch", KeyedBatchOperator, func, output_type)
         if not isinstance(func, KeyedProcessFunction):
-            raise TypeError(f"process() on a keyed stream takes a KeyedProcessFunction; got {type(func).__name__}.")
+            raise TypeError(
+                f"process() on a keyed stream takes a KeyedProcessFunction or a KeyedBatchFunction; got "
+                f"{type(func).__name__}."
+            )
         return self._add("Keyed Process", keyed.KeyedProcessOperator, func, output_type)
 
     def transform(self, operator_name: str, output_type: Any, operator: StreamOperator) -> DataStream:
@@ -366,6 +377,22 @@ class KeyedStream(DataStream, ShortForms):
 
     def reduce(self, func: Any) -> DataStream:
         return self._add("Reduce", keyed.ReduceOperator, func, self.get_type())
+
+    def aggregate(self, **aggregates: Aggregate) -> DataStream:
+        """Known aggregates of each key, kept and merged by column: ``aggregate(orders=Count(), revenue=Sum("price"))``.
+
+        Gives, once in an epoch, one row for each key that had rows in it: the columns of the key, and the aggregates of
+        all rows of the key so far. In batch mode, one row for each key at the end. Rows are combined before the
+        exchange. The key must be one of columns.
+        """
+        aggregation = aggregation_of(self.get_type(), self._key_by, aggregates)
+        origin, combined = self._origin, self._node.data_frame is None
+        if combined:
+            # Rows of a DataFrame come from Spark: to combine them first would be a level of its own.
+            origin = self._origin._add("Combine", CombineOperator, aggregation, aggregation.combined_type())
+        keyed_stream = origin.key_by(list(aggregation.key_columns)) if combined else self
+        body = (aggregation, combined)
+        return keyed_stream._add("Aggregate", AggregateOperator, body, aggregation.output_type())
 
     def key_by(self, key_selector: Any, key_type: Any = None) -> KeyedStream:
         return self._origin.key_by(key_selector, key_type)

@@ -6,6 +6,8 @@ from abc import abstractmethod
 from collections.abc import Iterable
 from typing import Any, TypeAlias
 
+import pyarrow as pa
+
 from holdfast.datastream.window_functions import (
     AllWindowFunction,
     CoGroupFunction,
@@ -40,6 +42,7 @@ from holdfast.runtime.contracts import (
     WrappingFunction,
 )
 from holdfast.runtime.keyed import KeyedProcessContext
+from holdfast.runtime.keyed_batch import KeyedBatchContext
 from holdfast.runtime.sink import SinkFunction
 from holdfast.runtime.source import ParallelSourceFunction, SourceFunction
 from holdfast.runtime.stateless import ProcessContext
@@ -65,6 +68,8 @@ __all__ = [
     "FunctionSnapshotContext",
     "JoinFunction",
     "KeySelector",
+    "KeyedBatchContext",
+    "KeyedBatchFunction",
     "KeyedBroadcastProcessFunction",
     "KeyedCoProcessFunction",
     "KeyedProcessFunction",
@@ -171,6 +176,20 @@ class KeyedProcessFunction(Function):
     def on_timer(self, timestamp: int, ctx: KeyedProcessContext) -> Iterable[Any] | None:
         """A timer of the current key is due. Timers of one operator fire in the order of their time."""
         return None
+
+
+class KeyedBatchFunction(Function):
+    """Sees the rows of a keyed stream as Arrow columns, all rows of an epoch at once, and their state in bulk
+    (``ValueState.get_many`` and ``put_many``). Holdfast's own: PyFlink has nothing like it.
+    """
+
+    @abstractmethod
+    def process_batch(self, keys: pa.Array, batch: pa.RecordBatch, ctx: KeyedBatchContext) -> Any:
+        """``keys[i]`` is the key of row i of ``batch``; rows of one key are in the order in which they came.
+
+        Gives a ``pyarrow.RecordBatch`` or ``Table`` with the columns of the output type, any number of them, or None.
+        On a stream with event times, a pair of one and the times of its rows, in milliseconds, gives those times.
+        """
 
 
 class CoMapFunction(Function):

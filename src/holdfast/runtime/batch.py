@@ -24,6 +24,25 @@ class Origin:
     record_times: Sequence[int]
 
 
+class ReceivedKeys:
+    """The keys of rows that came through an exchange: a column, of which Python keys are made on first use, once."""
+
+    __slots__ = ("_column", "_read", "_values")
+
+    def __init__(self, read: Callable[[], list[Any]], column: Callable[[], pa.Array]) -> None:
+        self._read = read
+        self._column = column
+        self._values: list[Any] | None = None
+
+    def values(self) -> list[Any]:
+        if self._values is None:
+            self._values = self._read()
+        return self._values
+
+    def column(self) -> pa.Array:
+        return self._column()
+
+
 class Batch:
     """Rows with what travels beside them. Python rows are made from Arrow on first use, once.
 
@@ -33,14 +52,14 @@ class Batch:
     there between a source and what directly follows it.
     """
 
-    __slots__ = ("_reader", "_values", "arrow", "keys", "origin", "timestamps", "watermarks")
+    __slots__ = ("_keys", "_reader", "_values", "arrow", "origin", "timestamps", "watermarks")
 
     def __init__(
         self,
         values: list[Any] | None,
         timestamps: Sequence[int | None] | None = None,
         watermarks: list[int] | None = None,
-        keys: list[Any] | None = None,
+        keys: list[Any] | ReceivedKeys | None = None,
         arrow: pa.RecordBatch | None = None,
         reader: RowReader | None = None,
     ) -> None:
@@ -49,7 +68,7 @@ class Batch:
         self.arrow = arrow
         self.timestamps = timestamps
         self.watermarks = watermarks
-        self.keys = keys
+        self._keys = keys
         self.origin: Origin | None = None
 
     @classmethod
@@ -62,6 +81,16 @@ class Batch:
             assert self._reader is not None and self.arrow is not None
             self._values = self._reader(self.arrow)
         return self._values
+
+    @property
+    def keys(self) -> list[Any] | None:
+        return self._keys.values() if isinstance(self._keys, ReceivedKeys) else self._keys
+
+    @property
+    def key_column(self) -> pa.Array:
+        """The keys as a column, of rows that came through an exchange."""
+        assert isinstance(self._keys, ReceivedKeys)
+        return self._keys.column()
 
     def at(self, positions: list[int], values: list[Any]) -> Batch:
         """Rows that take the place of those at ``positions``, with their times."""

@@ -202,6 +202,10 @@ class Chain:
             return None
         return min((t for o in self.operators if (t := o.next_processing_timer()) is not None), default=None)
 
+    def end_rows(self) -> None:
+        for operator in self.operators:
+            operator.end_rows()
+
     def prepare_snapshot(self, checkpoint_id: int) -> None:
         for operator in self.operators:
             operator.prepare_snapshot(checkpoint_id)

@@ -4,7 +4,7 @@ An operator lives for an attempt. Calls come from its chain, always from one thr
 
     initialize_state -> open
     per epoch: process / process_watermark / fire_processing_timers ... -> [end of input: finish]
-        -> [checkpoint: prepare_snapshot] -> end_epoch -> [checkpoint: snapshot_state]
+        -> end_rows -> [checkpoint: prepare_snapshot] -> end_epoch -> [checkpoint: snapshot_state]
     close
 """
 
@@ -73,6 +73,9 @@ class Operator:
 
     def next_processing_timer(self) -> int | None:
         return None
+
+    def end_rows(self) -> None:
+        """No more rows come in this epoch: those that waited for others are to be processed."""
 
     def prepare_snapshot(self, checkpoint_id: int) -> None:
         """The barrier comes next; rows may still be emitted."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from holdfast.errors import FunctionError, HoldfastError, NullKeyError
 from holdfast.runtime.batch import Batch
 from holdfast.runtime.contracts import call
 from holdfast.state.keys import KeyCodec
+from holdfast.types.columns import Column
 from holdfast.types.typeinfo import BasicType, BasicTypeInfo, PickledBytesTypeInfo, TypeInformation
 
 if TYPE_CHECKING:
@@ -300,6 +302,21 @@ class KeyReader:
             return keys
         decoded = {data: self._codec.decode(data) for data in set(keys)}
         return [decoded[data] for data in keys]
+
+    def column(self, form: str, batch: pa.RecordBatch) -> pa.Array:
+        """The keys as a column of the Arrow type of their declared type."""
+        if form == ENCODED:
+            return self._column.write(self.read(form, batch))
+        if form != COLUMNS:
+            return self._column.conform(batch.column(KEY_COLUMN))
+        columns = [batch.column(name) for name in self._columns]
+        if len(columns) == 1:
+            return self._column.conform(columns[0])
+        return pa.StructArray.from_arrays(columns, fields=list(self._column.arrow_type))
+
+    @cached_property
+    def _column(self) -> Column:
+        return Column(self._codec.type_info, "the keys of the stream")
 
     def _from_columns(self, batch: pa.RecordBatch) -> list[Any]:
         columns = [batch.column(name) for name in self._columns]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
 from holdfast.errors import ProgramError
-from holdfast.runtime.batch import Batch
+from holdfast.runtime.batch import Batch, ReceivedKeys
 from holdfast.runtime.envelope import (
     CONTROL_EDGE,
     COORDINATOR_EDGE,
@@ -241,12 +242,15 @@ class EdgeReader:
 
     def read(self, header: Header, body: memoryview) -> Batch:
         wire = pa.ipc.read_record_batch(pa.py_buffer(body), self._schema(header.key_form))
-        timestamps = watermarks = keys = None
+        timestamps = watermarks = None
+        keys: ReceivedKeys | None = None
         if self._edge.event_time:
             timestamps = wire.column(TIMESTAMP_COLUMN).to_pylist()
             watermarks = wire.column(WATERMARK_COLUMN).to_pylist()
         if self._keys is not None:
-            keys = self._keys.read(header.key_form, wire)
+            keys = ReceivedKeys(
+                partial(self._keys.read, header.key_form, wire), partial(self._keys.column, header.key_form, wire)
+            )
         columns = wire.select(schema_of(self._edge.type_info).names)
         return Batch(None, timestamps, watermarks, keys, columns, self._read_rows)
 

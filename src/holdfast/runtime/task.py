@@ -171,6 +171,7 @@ class TaskRun:
         self.fire_timers()
         checkpoint = self.spec.checkpoint
         for chain in self.chains:
+            chain.end_rows()
             if checkpoint is not None:
                 chain.prepare_snapshot(checkpoint.checkpoint_id)
             self._handles += chain.end_epoch()

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator, Sequence
+from functools import cached_property
 from typing import Any, cast
 
-from holdfast.errors import StateAccessError, StateError
+import pyarrow as pa
+
+from holdfast.errors import NullKeyError, StateAccessError, StateError
 from holdfast.state.keygroups import KeyGroupRange
 from holdfast.state.keys import KeyCodec
 from holdfast.state.layout import group_bytes, sized
+from holdfast.types.columns import Column
 
 
 class _NoKey:
@@ -81,6 +85,25 @@ class KeyTable:
         if None in found:
             return [self.parts(identity, key) for identity, key in keys.items()]
         return cast(list[KeyParts], found)
+
+    def slices(self, keys: pa.Array, size: int) -> Iterator[tuple[Sequence[Hashable], list[Any]]]:
+        """The identities and the keys of a column, so many at a time."""
+        if keys.null_count:
+            raise NullKeyError(
+                f"{keys.null_count} of {len(keys)} keys given to state of operator '{self._operator_name}' are null. "
+                "Leave them out: a row without a key has no state."
+            )
+        for start in range(0, len(keys), size):
+            some = self.column.read(keys.slice(start, size))
+            if not self.codec.trivial_identity:
+                yield list(map(self.codec.identity, some)), some
+            else:
+                yield some, some
+
+    @cached_property
+    def column(self) -> Column:
+        """Reads and writes columns of keys."""
+        return Column(self.codec.type_info, f"the keys of operator '{self._operator_name}'")
 
     def forget(self, identity: Hashable) -> None:
         self._parts.pop(identity, None)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
+import pyarrow as pa
 
 from holdfast.errors import StateDescriptorError
 from holdfast.state.descriptors import MapStateDescriptor, StateDescriptor
@@ -154,6 +155,10 @@ class KeyedStateBackend:
                 function(key, state)
         finally:
             context.key, context.identity = before
+
+    def key_column(self, keys: Sequence[Any]) -> pa.Array:
+        """Keys as bulk access takes them."""
+        return self._keys.column.write(keys)
 
     # Epochs
 

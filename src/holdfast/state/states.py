@@ -10,6 +10,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from typing import Any, Generic, TypeVar
 
+import pyarrow as pa
+
 T = TypeVar("T")
 K = TypeVar("K")
 V = TypeVar("V")
@@ -35,6 +37,18 @@ class ValueState(State, Generic[T]):
     @abstractmethod
     def update(self, value: T | None) -> None:
         """Set the value; None removes it."""
+
+    @abstractmethod
+    def get_many(self, keys: pa.Array) -> pa.Array:
+        """The values of many keys of the subtask, whatever the current one is: a column of the Arrow type of the
+        state's type, null where a key has none.
+        """
+
+    @abstractmethod
+    def put_many(self, keys: pa.Array, values: pa.Array) -> None:
+        """Set the values of many keys, whatever the current one is; null removes one. Of a key that is there more than
+        once, the last value counts.
+        """
 
 
 class AppendingState(State, Generic[IN, OUT]):

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Iterator
 from typing import Any
 
+import pyarrow as pa
+
 from holdfast.state.cells import Encoded
 from holdfast.state.keyed_state import KeyedState, Pending
 from holdfast.state.list_state import KeyedListState
@@ -91,6 +93,24 @@ class ExpiringValueState(_ExpiringValue, KeyedValueState):
             self.clear()
         else:
             self._put(value)
+
+    def get_many(self, keys: pa.Array) -> pa.Array:
+        return self._column.write([self.value() for _ in self._each(keys)])
+
+    def put_many(self, keys: pa.Array, values: pa.Array) -> None:
+        for value, _ in zip(self._column.read(values), self._each(keys), strict=True):
+            self.update(value)
+
+    def _each(self, keys: pa.Array) -> Iterator[None]:
+        """Each key in turn as the current one: one may be expired and its neighbour not."""
+        context = self._context
+        before = context.identity, context.key
+        try:
+            for identities, their_keys in self._access.keys.slices(keys, len(keys) or 1):
+                for context.identity, context.key in zip(identities, their_keys, strict=True):
+                    yield
+        finally:
+            context.identity, context.key = before
 
 
 class ExpiringReducingState(_ExpiringValue, KeyedReducingState):

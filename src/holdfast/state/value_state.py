@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
+from functools import cached_property
+from itertools import islice
+from types import NoneType
 from typing import Any
+
+import pyarrow as pa
 
 from holdfast.errors import StateTypeError
 from holdfast.state.cells import Cells, Encoded
@@ -13,6 +18,10 @@ from holdfast.state.key_table import NO_KEY
 from holdfast.state.keyed_state import KeyedState, MergingNamespaces, Pending, Space, StateAccess
 from holdfast.state.keys import KeyCodec
 from holdfast.state.states import AggregatingState, ReducingState, ValueState
+from holdfast.types.columns import Column
+
+#: Keys that bulk access takes at a time; the cache can take in so many.
+_AT_ONCE = 100_000
 
 
 class SingleValue(KeyedState):
@@ -118,6 +127,44 @@ class KeyedValueState(SingleValue, ValueState[Any]):
         self._live[identity] = value
         self._dirty[identity] = self._context.key
         return None
+
+
+    def get_many(self, keys: pa.Array) -> pa.Array:
+        values: list[Any] = []
+        for identities, their_keys in self._access.keys.slices(keys, _AT_ONCE):
+            self._load_many(identities, their_keys)
+            values += map(self._cells.open, map(self._live.__getitem__, identities))
+        return self._column.write(values)
+
+    def put_many(self, keys: pa.Array, values: pa.Array) -> None:
+        if len(keys) != len(values):
+            raise StateTypeError(
+                f"put_many() of state '{self.name}' of operator '{self._access.operator_name}' was given {len(keys)} "
+                f"keys and {len(values)} values; give one value for each key."
+            )
+        remaining = iter(self._column.read(values))
+        for identities, their_keys in self._access.keys.slices(keys, _AT_ONCE):
+            self._access.make_room(len(identities))
+            cells = list(islice(remaining, len(identities)))
+            if not set(map(type, cells)) <= {self._plain, NoneType}:
+                cells = [None if value is None else self._cells.admit(value) for value in cells]
+            self._live.update(zip(identities, cells, strict=True))
+            self._dirty.update(zip(identities, their_keys, strict=True))
+
+    @cached_property
+    def _column(self) -> Column:
+        return Column(self._cells.serializer.type_info, f"state '{self.name}'")
+
+    def _load_many(self, identities: Sequence[Hashable], keys: Sequence[Any]) -> None:
+        """Have all of them in the cache. To make room may empty it."""
+        if all(map(self._live.__contains__, identities)):
+            return
+        self._access.make_room(len(identities))
+        live = self._live
+        missing = {identity: key for identity, key in zip(identities, keys, strict=True) if identity not in live}
+        found = self._store.get_many(self._heads(self._space, missing))
+        revive = self._cells.revive
+        live.update(zip(missing, (None if data is None else revive(data) for data in found), strict=True))
 
 
 class _Combining(SingleValue, MergingNamespaces):

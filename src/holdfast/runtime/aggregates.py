@@ -1,0 +1,223 @@
+"""Known aggregates as columns: partial ones of rows, and partial ones put together.
+
+What an aggregate keeps of the rows of a key is one or more partial columns, each of which Arrow computes of rows and
+puts together by itself. So rows can be combined wherever it pays, before the exchange and behind it, and state is
+merged a column at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from holdfast.errors import FunctionError, ProgramError
+from holdfast.types.typeinfo import BasicType, BasicTypeInfo, FieldsTypeInfo, TypeInformation, Types
+
+_INTEGERS = (BasicType.BYTE, BasicType.SHORT, BasicType.INT, BasicType.LONG)
+_FLOATS = (BasicType.FLOAT, BasicType.DOUBLE)
+_LIMIT = 1 << 63
+
+
+@dataclass(frozen=True, slots=True)
+class Partial:
+    """One column that is kept. ``function`` is Arrow's name of what makes it of rows, ``merge`` of what makes one of
+    several.
+    """
+
+    function: str
+    merge: str
+    field: str | None
+    type_info: TypeInformation
+
+
+@dataclass(frozen=True)
+class Aggregate:
+    """What a program asks for, of a field or of whole rows. Its partials say what is kept for it."""
+
+    field: str | None = None
+
+    def partials(self, fields: dict[str, TypeInformation]) -> tuple[Partial, ...]:
+        raise NotImplementedError
+
+    def result(self, kept: Sequence[pa.Array]) -> pa.Array:
+        """The result for each key, of the columns that were kept for it."""
+        return kept[0]
+
+    def result_type(self, fields: dict[str, TypeInformation]) -> TypeInformation:
+        return self.partials(fields)[0].type_info
+
+    def _number(self, fields: dict[str, TypeInformation]) -> BasicTypeInfo:
+        """The type of its field."""
+        kind = type(self).__name__
+        if self.field not in fields:
+            raise ProgramError(f"{kind}({self.field!r}): the rows have no such field; they have {', '.join(fields)}.")
+        type_info = fields[self.field]
+        if not isinstance(type_info, BasicTypeInfo) or type_info.basic not in _INTEGERS + _FLOATS:
+            raise ProgramError(
+                f"{kind}({self.field!r}) is for numbers; the field is {type_info.describe()}. Use reduce() for others."
+            )
+        return type_info
+
+
+class Count(Aggregate):
+    """How many rows there were, or how many that had the field."""
+
+    def partials(self, fields: dict[str, TypeInformation]) -> tuple[Partial, ...]:
+        if self.field is not None and self.field not in fields:
+            raise ProgramError(f"Count({self.field!r}): the rows have no such field; they have {', '.join(fields)}.")
+        return (Partial("count_all" if self.field is None else "count", "sum", self.field, Types.LONG()),)
+
+
+class _FieldAggregate(Aggregate):
+    def __init__(self, field: str) -> None:
+        super().__init__(field)
+
+
+class Sum(_FieldAggregate):
+    """The sum of a field: LONG of integers, DOUBLE of others. Null when no row had it."""
+
+    def partials(self, fields: dict[str, TypeInformation]) -> tuple[Partial, ...]:
+        whole = self._number(fields).basic in _INTEGERS
+        return (Partial("sum", "sum", self.field, Types.LONG() if whole else Types.DOUBLE()),)
+
+
+class Min(_FieldAggregate):
+    """The least value of a field. Null when no row had it."""
+
+    def partials(self, fields: dict[str, TypeInformation]) -> tuple[Partial, ...]:
+        return (Partial("min", "min", self.field, self._number(fields)),)
+
+
+class Max(_FieldAggregate):
+    """The greatest value of a field. Null when no row had it."""
+
+    def partials(self, fields: dict[str, TypeInformation]) -> tuple[Partial, ...]:
+        return (Partial("max", "max", self.field, self._number(fields)),)
+
+
+class Average(_FieldAggregate):
+    """The mean of a field, DOUBLE. Null when no row had it."""
+
+    def partials(self, fields: dict[str, TypeInformation]) -> tuple[Partial, ...]:
+        return (*Sum(str(self.field)).partials(fields), Partial("count", "sum", self.field, Types.LONG()))
+
+    def result(self, kept: Sequence[pa.Array]) -> pa.Array:
+        total, count = kept
+        return pc.divide(total.cast(pa.float64()), pc.replace_with_mask(count, pc.equal(count, 0), pa.scalar(1)))
+
+    def result_type(self, fields: dict[str, TypeInformation]) -> TypeInformation:
+        return Types.DOUBLE()
+
+
+@dataclass(frozen=True)
+class Aggregation:
+    """Some aggregates of the rows of a type, by key columns."""
+
+    row_type: FieldsTypeInfo
+    key_columns: tuple[str, ...]
+    aggregates: tuple[tuple[str, Aggregate], ...]
+
+    @property
+    def fields(self) -> dict[str, TypeInformation]:
+        return dict(zip(self.row_type.field_names, self.row_type.field_types, strict=True))
+
+    @property
+    def partials(self) -> tuple[Partial, ...]:
+        return tuple(partial for _, aggregate in self.aggregates for partial in aggregate.partials(self.fields))
+
+    def state_type(self) -> TypeInformation:
+        return Types.TUPLE([partial.type_info for partial in self.partials])
+
+    def combined_type(self) -> TypeInformation:
+        """Of rows that stand for several: the key columns, and the partial ones."""
+        names = [*self.key_columns, *(f"partial{number}" for number in range(len(self.partials)))]
+        types = [*(self.fields[name] for name in self.key_columns), *(p.type_info for p in self.partials)]
+        return Types.ROW_NAMED(names, types)
+
+    def output_type(self) -> TypeInformation:
+        names = [*self.key_columns, *(name for name, _ in self.aggregates)]
+        results = [aggregate.result_type(self.fields) for _, aggregate in self.aggregates]
+        return Types.ROW_NAMED(names, [*(self.fields[name] for name in self.key_columns), *results])
+
+    def results(self, keys: Sequence[pa.Array], kept: Sequence[pa.Array]) -> pa.RecordBatch:
+        """The output rows of keys, of the partial columns that are kept for them."""
+        columns, start = list(keys), 0
+        for _, aggregate in self.aggregates:
+            end = start + len(aggregate.partials(self.fields))
+            columns.append(aggregate.result(kept[start:end]))
+            start = end
+        return pa.RecordBatch.from_arrays(columns, names=list(self.output_type().field_names))  # type: ignore[attr-defined]  # a row has fields
+
+
+def combine_rows(aggregation: Aggregation, rows: pa.RecordBatch) -> pa.RecordBatch:
+    """One row for each key of ``rows``: its key columns and the partial columns."""
+    wanted = [(partial.function, partial.field) for partial in aggregation.partials]
+    for function, field in wanted:
+        if function == "sum" and field is not None:
+            _check_sum(field, rows.column(field))
+    return _grouped(aggregation, rows, wanted)
+
+
+def combine_partials(aggregation: Aggregation, rows: pa.RecordBatch) -> pa.RecordBatch:
+    """One row for each key of rows that stand for several."""
+    partials = aggregation.partials
+    wanted = [(partial.merge, f"partial{number}") for number, partial in enumerate(partials)]
+    for merge, name in wanted:
+        if merge == "sum":
+            _check_sum(name, rows.column(name))
+    return _grouped(aggregation, rows, wanted)
+
+
+def merge(partials: Sequence[Partial], old: Sequence[pa.Array], new: Sequence[pa.Array]) -> list[pa.Array]:
+    """What is kept for some keys, of what was kept before and what has come: null is nothing."""
+    return [_merged(partial, *pair) for partial, *pair in zip(partials, old, new, strict=True)]
+
+
+def _merged(partial: Partial, old: pa.Array, new: pa.Array) -> pa.Array:
+    if partial.merge != "sum":
+        either = {"min": pc.min_element_wise, "max": pc.max_element_wise}[partial.merge]
+        return either(old, new, skip_nulls=True)
+    try:
+        both = pc.add_checked(old, new)
+    except pa.ArrowInvalid as error:
+        raise FunctionError(_too_large(partial.field or "the number of rows")) from error
+    return pc.coalesce(both, old, new)
+
+
+def _grouped(
+    aggregation: Aggregation, rows: pa.RecordBatch, wanted: Sequence[tuple[str, str | None]]
+) -> pa.RecordBatch:
+    keys = list(aggregation.key_columns)
+    table = pa.Table.from_batches([rows])
+    functions = [([] if field is None else field, function) for function, field in wanted]
+    # The workers of a host share its cores among each other already.
+    grouped = table.group_by(keys, use_threads=False).aggregate(functions)
+    columns = [column.combine_chunks() for column in grouped.columns]
+    # Arrow gives the key columns first or last, by version; by name they are found in both.
+    names = grouped.schema.names
+    key_columns = [columns[names.index(key)] for key in keys]
+    others = [column for name, column in zip(names, columns, strict=True) if name not in keys]
+    schema = pa.schema(list(aggregation.combined_type().arrow_type()))
+    cast = [c.cast(f.type) for c, f in zip([*key_columns, *others], schema, strict=True)]
+    return pa.RecordBatch.from_arrays(cast, schema=schema)
+
+
+def _check_sum(field: str, column: pa.Array) -> None:
+    """Arrow's sum of integers goes around where it passes 64 bits. That it cannot is known of nearly all columns."""
+    if not pa.types.is_integer(column.type) or not len(column):
+        return
+    bounds = pc.min_max(column).as_py()
+    largest = max(abs(bounds["min"] or 0), abs(bounds["max"] or 0))
+    if largest * len(column) >= _LIMIT and np.abs(column.drop_null().to_numpy().astype(np.float64)).sum() >= _LIMIT / 2:
+        raise FunctionError(_too_large(field))
+
+
+def _too_large(field: str) -> str:
+    return (
+        f"A sum of {field} may pass 64 bits, and would go around. Make the field DOUBLE with a map() before key_by(), "
+        "or sum it with reduce()."
+    )

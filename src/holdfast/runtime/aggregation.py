@@ -1,0 +1,103 @@
+"""The operators of known aggregates: one before the exchange, which combines rows, and the one that has the state."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+from holdfast.runtime.aggregates import Aggregation, combine_partials, combine_rows, merge
+from holdfast.runtime.batch import Batch
+from holdfast.runtime.keyed_batch import KeyedBatchContext, KeyedBatchOperator, WaitingRows
+from holdfast.runtime.operator import Operator
+from holdfast.runtime.plan import OperatorSpec
+from holdfast.state.descriptors import ValueStateDescriptor
+from holdfast.types.arrow import row_reader, row_writer
+
+_STATE = "aggregates"
+#: Keys whose results leave in one batch at the end of the input.
+_KEYS_AT_ONCE = 65_536
+
+
+class CombineOperator(Operator):
+    """Gives one row for all rows of a key that came in an epoch. Has no state: what it holds leaves with the epoch."""
+
+    def __init__(self, spec: OperatorSpec) -> None:
+        super().__init__(spec)
+        self._aggregation: Aggregation = self.body
+        self._waiting = WaitingRows()
+        self._write_rows = row_writer(self._aggregation.row_type)
+        self._read_rows = row_reader(spec.output_type)
+
+    def process(self, batch: Batch, input_index: int) -> None:
+        if self._waiting.add(batch):
+            self.end_rows()
+
+    def process_watermark(self, watermark: int) -> None:
+        self.end_rows()
+        super().process_watermark(watermark)
+
+    def finish(self) -> None:
+        self.end_rows()
+
+    def end_rows(self) -> None:
+        batches = self._waiting.take()
+        if not batches:
+            return
+        rows = pa.concat_batches([b.arrow if b.arrow is not None else self._write_rows(b.values) for b in batches])
+        try:
+            combined = combine_rows(self._aggregation, rows)
+        except Exception as error:
+            raise self.failure(error, f"one of {rows.num_rows} rows of a batch") from error
+        times: tuple[Any, Any] = (None, None)
+        if self.spec.event_time:
+            times = [None] * combined.num_rows, [self.watermark] * combined.num_rows
+        self.output.collect(Batch(None, *times, arrow=combined, reader=self._read_rows))
+
+
+class AggregateOperator(KeyedBatchOperator):
+    """Keeps the partial columns of each key, and gives the results of the keys that had rows, once in an epoch; in a
+    batch at the end of the input, those of all keys.
+    """
+
+    def __init__(self, spec: OperatorSpec) -> None:
+        super().__init__(spec)
+        #: With whether rows come combined.
+        self._aggregation, self._combined = self.body
+
+    def bind_state(self) -> None:
+        super().bind_state()
+        self._descriptor = ValueStateDescriptor(_STATE, self._aggregation.state_type())
+        self._state = self.keyed_state.state(self._descriptor)
+
+    def process_batch(self, keys: pa.Array, rows: pa.RecordBatch, context: KeyedBatchContext) -> Any:
+        combine = combine_partials if self._combined else combine_rows
+        combined = combine(self._aggregation, rows)
+        key_columns = combined.columns[: len(self._aggregation.key_columns)]
+        distinct = self._key_of(key_columns, keys.type)
+        before = self._state.get_many(distinct)
+        arrived = combined.columns[len(key_columns) :]
+        kept = merge(self._aggregation.partials, before.flatten(), arrived)
+        self._state.put_many(distinct, pa.StructArray.from_arrays(kept, fields=list(before.type)))
+        return None if self.spec.batch else self._aggregation.results(key_columns, kept)
+
+    def finish(self) -> None:
+        super().finish()
+        if self.spec.batch:
+            self._emit_all()
+
+    def _emit_all(self) -> None:
+        keys: list[Any] = []
+        self.keyed_state.apply_to_all_keys(self._descriptor, lambda key, state: keys.append(key))
+        for start in range(0, len(keys), _KEYS_AT_ONCE):
+            self._emit_results(self.keyed_state.key_column(keys[start : start + _KEYS_AT_ONCE]))
+
+    def _emit_results(self, keys: pa.Array) -> None:
+        key_columns = keys.flatten() if len(self._aggregation.key_columns) > 1 else [keys]
+        results = self._aggregation.results(key_columns, self._state.get_many(keys).flatten())
+        self._hand_on(results, KeyedBatchContext())
+
+    def _key_of(self, columns: list[pa.Array], key_type: pa.DataType) -> pa.Array:
+        if len(columns) == 1:
+            return columns[0].cast(key_type)
+        return pa.StructArray.from_arrays(columns, fields=list(key_type))
