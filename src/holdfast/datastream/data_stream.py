@@ -21,7 +21,7 @@ from holdfast.datastream.functions import (
 )
 from holdfast.datastream.joined_streams import CoGroupedStreams, IntervalJoin, JoinedStreams
 from holdfast.datastream.key_selection import custom_partitioner, key_by_of
-from holdfast.datastream.keyed_aggregations import ShortForms
+from holdfast.datastream.keyed_aggregations import ShortForms, works_by_column
 from holdfast.datastream.operator_settings import OperatorSettings, StreamSettings
 from holdfast.datastream.windowed_stream import AllWindowedStream, WindowedStream, count_windows
 from holdfast.errors import ProgramError
@@ -34,6 +34,7 @@ from holdfast.runtime.keyed_batch import KeyedBatchOperator
 from holdfast.runtime.operator import Operator
 from holdfast.runtime.output_tag import OutputTag
 from holdfast.runtime.partitioners import Broadcast, Forward, Global, Partitioner, Rebalance, Rescale
+from holdfast.runtime.running import RunningOperator
 from holdfast.runtime.sink import SinkFunction, TwoPhaseCommitSink
 from holdfast.runtime.stream_operator import KeyedStreamOperatorHost, StreamOperator, StreamOperatorHost
 from holdfast.runtime.watermarks import TimestampsAndWatermarksOperator
@@ -376,7 +377,8 @@ class KeyedStream(DataStream, ShortForms):
         return self._add(operator_name, KeyedStreamOperatorHost, operator, output_type)
 
     def reduce(self, func: Any) -> DataStream:
-        return self._add("Reduce", keyed.ReduceOperator, func, self.get_type())
+        by_column = works_by_column(func, self.get_type(), self.get_key_type())
+        return self._add("Reduce", RunningOperator if by_column else keyed.ReduceOperator, func, self.get_type())
 
     def aggregate(self, **aggregates: Aggregate) -> DataStream:
         """Known aggregates of each key, kept and merged by column: ``aggregate(orders=Count(), revenue=Sum("price"))``.

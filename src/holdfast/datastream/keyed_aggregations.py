@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from copy import copy
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from holdfast.datastream.functions import FlatMapFunction, RuntimeContext, WrappingFunction
@@ -12,7 +13,16 @@ from holdfast.errors import ProgramError
 from holdfast.state.descriptors import ValueStateDescriptor
 from holdfast.types.resolve import resolve
 from holdfast.types.row import Row
-from holdfast.types.typeinfo import FieldsTypeInfo, PickledBytesTypeInfo, TypeInformation
+from holdfast.types.typeinfo import (
+    INTEGERS,
+    BasicType,
+    BasicTypeInfo,
+    FieldsTypeInfo,
+    PickledBytesTypeInfo,
+    RowTypeInfo,
+    TupleTypeInfo,
+    TypeInformation,
+)
 
 if TYPE_CHECKING:
     from holdfast.datastream.data_stream import DataStream
@@ -46,7 +56,7 @@ def field_reducer(kind: str, position: int | str, row_type: TypeInformation) -> 
             f"The rows ({row_type.describe()}) have no field {position!r}; they have 0 to {len(names) - 1}, named "
             f"{', '.join(names)}."
         )
-    return _field_reducer(kind, names.index(position) if isinstance(position, str) else position)
+    return FieldReducer(kind, names.index(position) if isinstance(position, str) else position)
 
 
 _VALUE_REDUCERS: dict[str, Callable[[Any, Any], Any]] = {
@@ -58,20 +68,44 @@ _VALUE_REDUCERS: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
-def _field_reducer(kind: str, index: Any) -> Callable[[Any, Any], Any]:
-    reducers: dict[str, Callable[[Any, Any], Any]] = {
-        "Sum": lambda a, b: _with_field(a, index, a[index] + b[index]),
-        "Min": lambda a, b: _with_field(a, index, min(a[index], b[index])),
-        "Max": lambda a, b: _with_field(a, index, max(a[index], b[index])),
-        "Min By": lambda a, b: b if b[index] < a[index] else a,
-        "Max By": lambda a, b: b if b[index] > a[index] else a,
-    }
-    return reducers[kind]
+@dataclass(frozen=True)
+class FieldReducer:
+    """A reduce function that says what it does, for whoever can do it by column."""
+
+    kind: str
+    index: Any
+
+    def __call__(self, a: Any, b: Any) -> Any:
+        return _FIELD_REDUCERS[self.kind](a, b, self.index)
+
+
+_FIELD_REDUCERS: dict[str, Callable[[Any, Any, Any], Any]] = {
+    "Sum": lambda a, b, index: _with_field(a, index, a[index] + b[index]),
+    "Min": lambda a, b, index: _with_field(a, index, min(a[index], b[index])),
+    "Max": lambda a, b, index: _with_field(a, index, max(a[index], b[index])),
+    "Min By": lambda a, b, index: b if b[index] < a[index] else a,
+    "Max By": lambda a, b, index: b if b[index] > a[index] else a,
+}
+
+
+#: Keys that are the same exactly when Arrow says so.
+_COLUMN_KEYS = (*INTEGERS, BasicType.STRING, BasicType.BYTES, BasicType.BOOLEAN, BasicType.SQL_DATE)
+
+
+def works_by_column(reducer: Any, row_type: TypeInformation, key_type: TypeInformation) -> bool:
+    """Whether its results can be computed by column, exactly: of integers, in rows whose keys have a column too."""
+    if not isinstance(reducer, FieldReducer) or reducer.kind not in ("Sum", "Min", "Max"):
+        return False
+    if not isinstance(row_type, (TupleTypeInfo, RowTypeInfo)):
+        return False
+    field = row_type.field_types[reducer.index]
+    wanted = ((field, INTEGERS), (key_type, _COLUMN_KEYS))
+    return all(isinstance(one, BasicTypeInfo) and one.basic in among for one, among in wanted)
 
 
 def _undeclared_reducer(kind: str, position: int | str) -> Callable[[Any, Any], Any]:
     """Of a stream without a type: its rows say what they are."""
-    of_fields, of_values = _field_reducer(kind, position), _VALUE_REDUCERS[kind]
+    of_fields, of_values = FieldReducer(kind, position), _VALUE_REDUCERS[kind]
 
     def reduce(a: Any, b: Any) -> Any:
         return of_fields(a, b) if isinstance(a, (tuple, list, Row)) else of_values(a, b)

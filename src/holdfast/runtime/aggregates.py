@@ -15,9 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from holdfast.errors import FunctionError, ProgramError
-from holdfast.types.typeinfo import BasicType, BasicTypeInfo, FieldsTypeInfo, TypeInformation, Types
+from holdfast.types.typeinfo import INTEGERS, BasicType, BasicTypeInfo, FieldsTypeInfo, TypeInformation, Types
 
-_INTEGERS = (BasicType.BYTE, BasicType.SHORT, BasicType.INT, BasicType.LONG)
 _FLOATS = (BasicType.FLOAT, BasicType.DOUBLE)
 _LIMIT = 1 << 63
 
@@ -56,7 +55,7 @@ class Aggregate:
         if self.field not in fields:
             raise ProgramError(f"{kind}({self.field!r}): the rows have no such field; they have {', '.join(fields)}.")
         type_info = fields[self.field]
-        if not isinstance(type_info, BasicTypeInfo) or type_info.basic not in _INTEGERS + _FLOATS:
+        if not isinstance(type_info, BasicTypeInfo) or type_info.basic not in INTEGERS + _FLOATS:
             raise ProgramError(
                 f"{kind}({self.field!r}) is for numbers; the field is {type_info.describe()}. Use reduce() for others."
             )
@@ -81,7 +80,7 @@ class Sum(_FieldAggregate):
     """The sum of a field: LONG of integers, DOUBLE of others. Null when no row had it."""
 
     def partials(self, fields: dict[str, TypeInformation]) -> tuple[Partial, ...]:
-        whole = self._number(fields).basic in _INTEGERS
+        whole = self._number(fields).basic in INTEGERS
         return (Partial("sum", "sum", self.field, Types.LONG() if whole else Types.DOUBLE()),)
 
 
