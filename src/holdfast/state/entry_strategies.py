@@ -19,7 +19,8 @@ import msgspec
 from holdfast.state.epoch_log import RangeSet
 from holdfast.state.handles import CheckpointRequest, KeyedFile, KeyedSnapshot, SnapshotKind
 from holdfast.state.keyed_backend import KeyedStateBackend
-from holdfast.state.keyed_file import EncodedPart, encode_parts
+from holdfast.state.keyed_file import EncodedPart, Entry, KeyRange, encode_parts
+from holdfast.state.keygroups import KeyGroupRange
 from holdfast.state.layout import group_bytes, groups_end
 from holdfast.state.snapshot_io import SnapshotWriter
 from holdfast.state.store import ChangedKeys
@@ -52,8 +53,7 @@ class KeyDelta(SnapshotStrategy):
         changes = None if base_epoch is None else backend.store.changes_since(base_epoch)
         if changes is None:
             return None
-        parts = _delta_parts(backend, changes)
-        return PreparedEntries(self.name, request.checkpoint_id, SnapshotKind.DELTA, parts, empty_frame(backend))
+        return Changes.read(backend, changes).prepared(self.name, request.checkpoint_id, empty_frame(backend))
 
 
 @dataclass(frozen=True)
@@ -92,20 +92,36 @@ def _full_parts(backend: KeyedStateBackend) -> Iterable[EncodedPart]:
     return spool
 
 
-def _delta_parts(backend: KeyedStateBackend, changes: ChangedKeys) -> Iterable[EncodedPart]:
-    """What changed, read now and encoded later; nothing when nothing changed."""
-    key_groups = backend.scope.key_groups
-    low, high = group_bytes(key_groups.start), groups_end(key_groups.end)
-    ranges = [(max(start, low), min(end, high)) for start, end in changes.ranges if start < high and end > low]
-    keys = changes.keys[bisect_left(changes.keys, low) : bisect_left(changes.keys, high)]
-    if not keys and not ranges:
-        return ()
-    entries = list(zip(keys, backend.store.get_many(keys), strict=True))
-    if ranges:
-        # A range tombstone says what single ones inside of it would say again.
-        deleted = RangeSet(ranges)
-        entries = [entry for entry in entries if entry[1] is not None or entry[0] not in deleted]
-    return encode_parts(entries, ranges, key_groups)
+@dataclass(frozen=True)
+class Changes:
+    """What changed in the key groups of a subtask: entries, tombstones among them, and deleted ranges."""
+
+    entries: list[Entry]
+    ranges: list[KeyRange]
+    key_groups: KeyGroupRange
+
+    @classmethod
+    def read(cls, backend: KeyedStateBackend, changes: ChangedKeys) -> Changes:
+        key_groups = backend.scope.key_groups
+        low, high = group_bytes(key_groups.start), groups_end(key_groups.end)
+        ranges = [(max(start, low), min(end, high)) for start, end in changes.ranges if start < high and end > low]
+        keys = changes.keys[bisect_left(changes.keys, low) : bisect_left(changes.keys, high)]
+        entries = list(zip(keys, backend.store.get_many(keys), strict=True))
+        if ranges:
+            # A range tombstone says what single ones inside of it would say again.
+            deleted = RangeSet(ranges)
+            entries = [entry for entry in entries if entry[1] is not None or entry[0] not in deleted]
+        return cls(entries, ranges, key_groups)
+
+    def size(self) -> int:
+        """Of the entries, in bytes. Stored, they take less."""
+        return sum(len(key) + len(value or b"") for key, value in self.entries)
+
+    def prepared(self, strategy: str, checkpoint_id: int, frame: KeyedSnapshot) -> PreparedEntries:
+        """Encoded while they are written; no file when nothing changed."""
+        changed = self.entries or self.ranges
+        parts = encode_parts(self.entries, self.ranges, self.key_groups) if changed else ()
+        return PreparedEntries(strategy, checkpoint_id, SnapshotKind.DELTA, parts, frame)
 
 
 class _Spool:

@@ -5,7 +5,8 @@ serves three ends: it is uploaded while the store goes on; the next image stores
 same ones here; and a later attempt on this host begins with it instead of the checkpoint's files.
 
 ``images/<id>/`` holds ``db`` (the files), ``stamp`` (the commit that it belongs to, absent before), and ``stored`` (the
-handles of the files, absent before all are stored). An image of a savepoint is in ``savepoints/<id>/``: it is uploaded
+handles of the files, absent before the checkpoint is stored). Where a checkpoint stored changed keys in place of new
+files, these are the files that its base had stored. An image of a savepoint is in ``savepoints/<id>/``: it is uploaded
 and serves no other end, and checkpoints that complete meanwhile do not take it away.
 """
 
@@ -31,7 +32,14 @@ ENGINE = "rocksdb"
 _TABLES = ".sst"
 #: A database is opened with the options of whoever opens it.
 _NOT_NEEDED = "OPTIONS-"
-_stored_decoder = msgspec.msgpack.Decoder(tuple[NativeFile, ...])
+
+
+class _Stored(msgspec.Struct, frozen=True, array_like=True):
+    files: tuple[NativeFile, ...]
+    delta_bytes: int
+
+
+_stored_decoder = msgspec.msgpack.Decoder(_Stored)
 
 
 @dataclass(frozen=True)
@@ -56,17 +64,30 @@ class LocalImage:
 
     @property
     def stored(self) -> tuple[NativeFile, ...] | None:
-        """Where its files are stored; None while they are not."""
+        """Where its files are stored, those that are; None while the checkpoint is not."""
+        stored = self._stored()
+        return None if stored is None else stored.files
+
+    @property
+    def delta_bytes(self) -> int:
+        """What checkpoints have stored as changed keys since one last stored all files."""
+        stored = self._stored()
+        return 0 if stored is None else stored.delta_bytes
+
+    def set_stored(self, files: Iterable[NativeFile], delta_bytes: int = 0) -> None:
+        with suppress(FileNotFoundError):  # a later checkpoint has completed, and the image is gone
+            self._write("stored", msgspec.msgpack.encode(_Stored(tuple(files), delta_bytes)))
+
+    def _stored(self) -> _Stored | None:
         data = self._read("stored")
         return None if data is None else _stored_decoder.decode(data)
-
-    def set_stored(self, files: Iterable[NativeFile]) -> None:
-        with suppress(FileNotFoundError):  # a later checkpoint has completed, and the image is gone
-            self._write("stored", msgspec.msgpack.encode(tuple(files)))
 
     def names(self) -> list[str]:
         """Of the files that it takes to open the database."""
         return sorted(path.name for path in self.database.iterdir() if not path.name.startswith(_NOT_NEEDED))
+
+    def size_of(self, names: Iterable[str]) -> int:
+        return sum((self.database / name).stat().st_size for name in names)
 
     def held_of(self, base: LocalImage) -> dict[str, NativeFile]:
         """Files that ``base`` has stored and that are the same here: links to one file, which no name can feign."""
@@ -155,7 +176,7 @@ class LocalImages:
         image.link_into(mine.database)
         stored = image.stored
         if stored is not None:
-            mine.set_stored(stored)
+            mine.set_stored(stored, image.delta_bytes)
         return mine
 
     def download(self, image: NativeImage, reader: SnapshotReader) -> LocalImage:

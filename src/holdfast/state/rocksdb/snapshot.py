@@ -2,6 +2,10 @@
 
 The pinned view is a folder of hard links (see state/rocksdb/images.py). It is made in milliseconds, however large the
 state is, and a restore of the same key groups costs little more than to copy the files.
+
+Behind a compaction nearly all files may be new although little has changed. Then the changed keys are stored instead,
+on top of the files that the base holds, until these deltas together come up to what the files would take. So what a
+compaction costs is spread over the checkpoints behind it, and is never more than twice what it must be.
 """
 
 from __future__ import annotations
@@ -12,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from holdfast.state.entry_strategies import Changes, KeyDelta, PreparedEntries
 from holdfast.state.handles import CheckpointRequest, KeyedSnapshot, NativeFile, NativeImage
 from holdfast.state.keyed_backend import KeyedStateBackend
 from holdfast.state.layout import group_bytes, groups_end
@@ -21,6 +26,10 @@ from holdfast.state.strategies import PreparedSnapshot, SnapshotStrategy, empty_
 
 if TYPE_CHECKING:
     from holdfast.state.rocksdb.store import RocksDbStore
+
+
+#: New files that take no more than this, or than this share of all, are stored without a look at what has changed.
+_FEW_BYTES, _SMALL_SHARE = 64 << 10, 0.03
 
 
 @dataclass(frozen=True)
@@ -51,7 +60,11 @@ class NativeIncremental(SnapshotStrategy):
         self, backend: KeyedStateBackend, request: CheckpointRequest, base_epoch: int | None
     ) -> PreparedSnapshot | None:
         base = None if base_epoch is None else self.store.images.stored_at(base_epoch)
-        return None if base is None else _prepared(self.name, self.store, backend, request, base)
+        if base is None:
+            return None
+        prepared = _prepared(self.name, self.store, backend, request, base)
+        assert base_epoch is not None
+        return _smaller(prepared, base, backend, base_epoch) or prepared
 
 
 def _prepared(
@@ -66,6 +79,47 @@ def _prepared(
     image = store.pin(request.checkpoint_type.is_savepoint)
     held = {} if base is None else image.held_of(base)
     return PreparedImage(strategy, request, image, held, first is None, empty_frame(backend))
+
+
+def _smaller(
+    prepared: PreparedImage, base: LocalImage, backend: KeyedStateBackend, base_epoch: int
+) -> PreparedChanges | None:
+    """The changed keys, where they take less than the new files: now, and with those that were stored for these before.
+    They are read only where the new files are many.
+    """
+    names = prepared.image.names()
+    new = prepared.image.size_of(name for name in names if name not in prepared.held)
+    if new <= max(_FEW_BYTES, _SMALL_SHARE * prepared.image.size_of(names)):
+        return None
+    marks = backend.store.changes_since(base_epoch)
+    if marks is None:
+        return None
+    changes = Changes.read(backend, marks)
+    if base.delta_bytes + changes.size() >= new:
+        return None
+    entries = changes.prepared(KeyDelta.name, prepared.request.checkpoint_id, prepared.frame)
+    return PreparedChanges(entries.strategy, entries, prepared.image, tuple(prepared.held.values()), base.delta_bytes)
+
+
+@dataclass(frozen=True)
+class PreparedChanges(PreparedSnapshot):
+    """Changed keys in place of new files. The image is kept all the same: for a later attempt, and for the next
+    checkpoint, with those of its files that are stored.
+    """
+
+    strategy: str
+    entries: PreparedEntries
+    image: LocalImage
+    held: tuple[NativeFile, ...]
+    #: Of the checkpoints before this one.
+    delta_bytes: int
+
+    def write(
+        self, writer: SnapshotWriter, name: str, shared: bool, heartbeat: Callable[[], None] | None
+    ) -> KeyedSnapshot:
+        written = self.entries.write(writer, name, shared, heartbeat)
+        self.image.set_stored(self.held, self.delta_bytes + sum(handle.size for handle in written.handles()))
+        return written
 
 
 @dataclass(frozen=True)
