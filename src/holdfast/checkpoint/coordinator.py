@@ -284,6 +284,10 @@ class CheckpointCoordinator:
         for number in self._pending_checkpoints():
             self.abort(number, CheckpointFailureReason.CHECKPOINT_COORDINATOR_SUSPEND)
 
+    def tell_completed(self, checkpoint_id: int) -> None:
+        """Functions hear of it with the next epoch."""
+        self._notifications.append(Notification(NotificationKind.COMPLETE, checkpoint_id))
+
     def take_notifications(self) -> list[Notification]:
         """Notifications since the last call, in order, for the next epoch to carry."""
         taken, self._notifications = self._notifications, []
@@ -376,7 +380,7 @@ class CheckpointCoordinator:
             for older in self._pending_checkpoints():
                 if older < number:
                     self.abort(older, CheckpointFailureReason.CHECKPOINT_SUBSUMED)
-            self._notifications.append(Notification(NotificationKind.COMPLETE, number))
+            self.tell_completed(number)
         trigger.completed = completed
         if not trigger.ends_job:
             trigger.succeed()

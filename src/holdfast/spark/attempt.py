@@ -113,10 +113,25 @@ class Attempt:
             self._finish()
             return Outcome.FINISHED
         finally:
-            self._checkpoints.abandon()
-            self._inputs.close()
-            self._runner.close()
-            self._anchor.release()
+            self._let_go()
+
+    def close_functions(self, stopped_with: int) -> None:
+        """In the place of ``run``, behind the savepoint that the job was stopped with: nothing is left to do but to
+        tell functions of it and to close them.
+        """
+        coordinator = self._context.checkpoints.coordinator
+        coordinator.start_attempt(self._number, self._point.completed if self._point is not None else None)
+        coordinator.tell_completed(stopped_with)
+        try:
+            self._close_in_order()
+        finally:
+            self._let_go()
+
+    def _let_go(self) -> None:
+        self._checkpoints.abandon()
+        self._inputs.close()
+        self._runner.close()
+        self._anchor.release()
 
     # -- one epoch
 
@@ -293,13 +308,13 @@ class Attempt:
 
     def _close_in_order(self) -> None:
         """Functions are told of the last checkpoint and closed."""
-        for step in (self._close_functions, self._context.transactions.abort_strays):
+        for step in (self._closing_epoch, self._context.transactions.abort_strays):
             try:
                 step()
             except Exception as error:
                 logger.warning("All results are published, but the job did not close in order: %s", error)
 
-    def _close_functions(self) -> None:
+    def _closing_epoch(self) -> None:
         self._run_epoch(None, read_sources=False, close=True)
 
     def _publish_the_rest(self) -> None:
