@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.checkpoint.storage import open_snapshot
 from holdfast.server.jobs_directory import JobsDirectory
 from tests.cli.conftest import await_true
 from tests.integration.programs import published
@@ -109,10 +110,24 @@ def test_one_savepoint_is_followed_by_its_trigger_id(cli, start, jobs_dir):
     course = [line.partition(f"Trigger {taken['request-id']}: ")[2] for line in text.splitlines()]
     course = [line for line in course if line]
     assert course[0] == f"a savepoint was asked for, of job {job}"
-    assert re.fullmatch(r"it was snapshot \d+ \(SAVEPOINT\), whose barrier went through epoch \d+", course[1])
-    acknowledgement = re.compile(r"'.+' \(\d/\d\) acknowledged after \d+ ms, with \d+ bytes")
-    assert sum(acknowledgement.fullmatch(line) is not None for line in course) == 5
-    assert course[-1] == f"the savepoint completed: {taken['location']}"
+    path = re.escape(taken["location"])
+    begun = rf"it is snapshot (\d+) \(SAVEPOINT\), whose barrier goes through epoch (\d+), to {path}"
+    begin = re.fullmatch(begun, course[1])
+    assert begin is not None, course[1]
+    barrier = rf"the barrier of snapshot {begin[1]} has come to '(.+)' \((\d)/\d\) in epoch {begin[2]}"
+    arrived = [found for line in course if (found := re.fullmatch(barrier, line))]
+    acknowledgement = re.compile(r"'(.+)' \((\d)/\d\) acknowledged after \d+ ms, with \d+ bytes")
+    answered = [found for line in course if (found := acknowledgement.fullmatch(line))]
+    assert {found.groups() for found in arrived} == {found.groups() for found in answered}
+    assert len(arrived) == len(answered) == 5
+    assert course[-2:] == [
+        f"snapshot {begin[1]} is complete: {taken['location']}",
+        f"the savepoint completed: {taken['location']}",
+    ]
+    metadata, _ = open_snapshot(taken["location"])
+    # Every subtask had it from its barriers.
+    answers = [subtask.trigger_id for record in metadata.operators for subtask in record.subtasks]
+    assert answers == [taken["request-id"]] * 5
     cancelled = cli("cancel", "-s", job)
     assert cancelled.lines[0].startswith("DEPRECATION WARNING")
     assert re.fullmatch(rf"Cancelled job {job}\. Savepoint stored in /.*\.", cancelled.lines[-1])

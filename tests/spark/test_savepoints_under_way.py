@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 
 from holdfast.checkpoint.leadership import DirectoryLeadership
+from holdfast.checkpoint.reasons import CheckpointFailureReason
+from holdfast.checkpoint.savepoint import SavepointLocation
 from holdfast.checkpoint.storage import open_snapshot
 from holdfast.common import JobClient, Types, WatermarkStrategy
 from holdfast.datastream import KeyedProcessFunction
@@ -21,6 +23,7 @@ from holdfast.state.entry_strategies import PreparedEntries
 from holdfast.state.handles import SavepointFormat
 from holdfast.state.rocksdb.snapshot import PreparedImage
 from tests.integration.programs import PAIR, Scripted, environment, published
+from tests.kit.processes import wait_until
 from tests.spark.in_process import EPOCHS, InProcessSpark, WatchedSink, counts_of, settings, staged
 from tests.spark.test_savepoints import resume, start, status, wait_for_rows
 
@@ -74,6 +77,38 @@ def test_a_stop_waits_until_it_is_known_who_leads(
     doubt.end()
     path = stopped.result(30)
     assert published(tmp_path / "out") == counts_of(EPOCHS[: open_snapshot(path)[0].epoch - 1])
+
+
+@pytest.mark.parametrize("stop", [True, False])
+def test_a_directory_that_does_not_answer_holds_up_nothing(
+    in_process: InProcessSpark,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    release: threading.Event,
+    stop: bool,
+) -> None:
+    create = SavepointLocation.create
+
+    def hanging(directory: str, job_id: str) -> SavepointLocation:
+        release.wait(30)
+        return create(directory, job_id)
+
+    monkeypatch.setattr(SavepointLocation, "create", hanging)
+    in_process.step = 1
+    client = start(tmp_path, **{"execution.checkpointing.timeout": "500 ms"})
+    wait_for_rows(client, 2)
+    asked = client.stop_with_savepoint(False) if stop else client.trigger_savepoint()
+    wait_for_rows(client, len(client.get_history().epochs) + 5)
+    with pytest.raises(CheckpointError, match=r"After 0.5 s the directory .*/savepoints has not answered") as failed:
+        asked.result(30)
+    assert failed.value.reason is CheckpointFailureReason.CHECKPOINT_EXPIRED
+    assert client.is_running() and client.get_history().restarts == 0
+    release.set()
+    # What appears in the end is removed, and the next one is served.
+    target = tmp_path / "savepoints"
+    wait_until(lambda: (target.exists() and not any(target.iterdir())) or None, 20, "an empty directory")
+    assert Path(client.trigger_savepoint().result(30), "_metadata").exists()
+    client.cancel().result(30)
 
 
 def test_the_last_checkpoint_waits_until_it_is_known_who_leads(

@@ -279,8 +279,6 @@ class Attempt:
         context, coordinator = self._context, self._context.checkpoints.coordinator
         coordinator.suspend()
         request = coordinator.trigger(trigger, self._epoch + 1, wall_clock())
-        if request is None:
-            return False
         context.control.ending = trigger
         self._run_epoch(request, read_sources=False, drain=trigger.drain)
         self._checkpoints.wait(context.control)
