@@ -73,7 +73,7 @@ def parse_settings(configuration: Configuration) -> ParsedSettings:
         job_id=configuration.get(options.JOB_ID),
         mode=configuration.get(options.EXECUTION_MODE),
         chaining=configuration.get(options.OPERATOR_CHAINING),
-        zookeeper=zookeeper_settings(configuration),
+        zookeeper=_zookeeper_of_job(configuration),
     )
 
 
@@ -174,14 +174,8 @@ def zookeeper_settings(configuration: Configuration) -> ZooKeeperSettings | None
     if get(keys.TYPE) is keys.HighAvailabilityType.NONE:
         return None
     quorum = get(keys.QUORUM)
-    for key, value, meaning in (
-        (keys.QUORUM.key, quorum, "the servers of ZooKeeper, 'host:port,host:port,...'"),
-        (options.JOB_ID.key, get(options.JOB_ID), "the id under which all drivers of the job know it"),
-    ):
-        if not value:
-            raise ConfigurationError(
-                f"The option '{keys.TYPE.key}' is 'zookeeper' and '{key}' is not set; expected {meaning}"
-            )
+    if not quorum:
+        raise _missing_with_zookeeper(keys.QUORUM.key, "the servers of ZooKeeper, 'host:port,host:port,...'")
     return ZooKeeperSettings(
         quorum=str(quorum),
         root=get(keys.ROOT),
@@ -189,6 +183,19 @@ def zookeeper_settings(configuration: Configuration) -> ZooKeeperSettings | None
         session_timeout_ms=get(keys.SESSION_TIMEOUT),
         connection_timeout_ms=get(keys.CONNECTION_TIMEOUT),
         retry_wait_ms=get(keys.RETRY_WAIT),
+    )
+
+
+def _zookeeper_of_job(configuration: Configuration) -> ZooKeeperSettings | None:
+    found = zookeeper_settings(configuration)
+    if found is not None and not configuration.get(options.JOB_ID):
+        raise _missing_with_zookeeper(options.JOB_ID.key, "the id under which all drivers of the job know it")
+    return found
+
+
+def _missing_with_zookeeper(key: str, meaning: str) -> ConfigurationError:
+    return ConfigurationError(
+        f"The option '{high_availability_options.TYPE.key}' is 'zookeeper' and '{key}' is not set; expected {meaning}"
     )
 
 
