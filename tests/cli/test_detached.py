@@ -13,6 +13,7 @@ import pytest
 
 from holdfast.checkpoint.storage import open_snapshot
 from holdfast.server.jobs_directory import JobsDirectory
+from holdfast.server.last_seen import LastSeen
 from tests.cli.conftest import await_true
 from tests.integration.programs import published
 from tests.spark.in_process import EPOCHS, counts_of
@@ -136,13 +137,19 @@ def test_one_savepoint_is_followed_by_its_trigger_id(cli, start, jobs_dir):
 
 
 @pytest.mark.slow
-def test_a_driver_that_was_killed_is_not_listed(cli, start, jobs_dir):
-    job = start("-p", "1")
+def test_a_driver_that_was_killed_leaves_its_job_in_the_history(cli, start, jobs_dir):
+    job = start("-p", "1", "-Dholdfast.history.interval=100 ms")
     (record,) = JobsDirectory(jobs_dir).living()
+    notes = LastSeen(JobsDirectory(jobs_dir).last_seen(record.driver))
+    await_true(lambda: (seen := notes.read(job)) and seen.resources["/checkpoints"]["counts"]["completed"])
     os.kill(record.process.pid, signal.SIGKILL)
     await_true(lambda: not JobsDirectory(jobs_dir).living())
     assert cli("list").lines == ["Waiting for response...", "No running jobs.", "No scheduled jobs."]
-    assert "No driver in" in cli("stop", job, code=1).err
+    assert JobsDirectory(jobs_dir).dead() == [], "nobody has to look at it again"
+    (lost,) = cli("list", "-a", "--json").json["jobs"]
+    assert (lost["jid"], lost["state"]) == (job, "FAILED")
+    assert lost["end-time"] > lost["start-time"]
+    assert cli("stop", job, code=1).err == f"Job {job} has ended: it is FAILED.\n"
 
 
 @pytest.mark.slow

@@ -308,7 +308,7 @@ def test_zookeeper_is_away_for_longer_than_a_session(
 
 
 def followed(trigger: str, driver: DriverProgram) -> None:
-    """The savepoint is seen in the log of its driver: its barrier in every subtask of the workers, and their answers."""
+    """The savepoint is seen in the log of its driver: its barrier in every subtask of its workers, and the answers."""
     course = re.findall(rf"Trigger {trigger}: (.*)", driver.output)
     arrived = {tuple(found) for line in course for found in re.findall(r"has come to '(.+)' \((\d)/", line)}
     answered = {tuple(found) for line in course for found in re.findall(r"^'(.+)' \((\d)/\d\) acknowledged", line)}

@@ -20,6 +20,7 @@ from holdfast.common.settings_parser import zookeeper_settings
 from holdfast.errors import StorageError
 from holdfast.server.archive import JobArchive
 from holdfast.server.jobs_directory import JobsDirectory, ServerRecord
+from holdfast.server.last_seen import keep_lost_jobs
 from holdfast.server.settings import history_settings, jobs_directory
 from holdfast.server.token import read_token
 
@@ -51,7 +52,9 @@ class Place:
         return JobArchive(history_settings(self.configuration, os.environ))
 
     def records(self) -> list[ServerRecord]:
-        return JobsDirectory(self.directory).living()
+        directory = JobsDirectory(self.directory)
+        keep_lost_jobs(directory, self.archive())
+        return directory.living()
 
     def client_at_address(self) -> RestClient | None:
         return None if self.address is None else self._client(self.address)
