@@ -142,7 +142,10 @@ class Attempt:
         taken = self._inputs.take(read_sources, drain)
         spec = self._spec(request, read_sources, close, drain, taken.over)
         started = time.time()
-        acknowledgements, partitions = self._runner.run(spec, taken.slices)
+        # An epoch that reads nothing waits in its tasks until their snapshots are stored, which may take long.
+        interrupt = None if read_sources else self._runner.interrupt
+        with context.control.interrupted_by_cancel(interrupt):
+            acknowledgements, partitions = self._runner.run(spec, taken.slices)
         failpoint("driver.epoch-collected", epoch=spec.epoch, attempt=spec.attempt)
         plan = self._job.plan
         self._accepted = accept_epoch(acknowledgements, spec.epoch, plan.levels, plan.slots, partitions)
@@ -195,9 +198,12 @@ class Attempt:
             data_frames_read=data_frames_read,
             close=close,
             drain=drain,
-            # When no epoch follows, no worker is kept alive for an upload that goes on alone.
-            upload_wait_seconds=self._job.checkpoint.upload_wait_ms / 1000 if read_sources else None,
+            upload_wait_seconds=self._upload_wait_ms(read_sources) / 1000,
         )
+
+    def _upload_wait_ms(self, read_sources: bool) -> int:
+        """When no epoch follows, no worker is kept alive for an upload that goes on alone."""
+        return self._job.checkpoint.upload_wait_ms if read_sources else self._job.checkpoint.timeout_ms
 
     def _take_in(self, acknowledgements: list[Acknowledgement]) -> int:
         """Note what the tasks told; the rows that sources read."""
