@@ -9,6 +9,7 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import KazooException, NoNodeError
 from kazoo.handlers.threading import KazooTimeoutError
 
+from holdfast.checkpoint.zookeeper.client import REFUSED, new_client, refusal
 from holdfast.checkpoint.zookeeper.nodes import JobNodes, jobs_node
 from holdfast.errors import StorageError
 from holdfast.types.settings import ZooKeeperSettings
@@ -48,10 +49,12 @@ def _read_address(client: KazooClient, settings: ZooKeeperSettings, job_id: str)
 
 
 def _ask(settings: ZooKeeperSettings, read: Callable[[KazooClient], T], what: str) -> T:
-    client = KazooClient(hosts=settings.quorum, timeout=settings.session_timeout_ms / 1000)
+    client = new_client(settings)
     try:
         client.start(_seconds(settings))
         return read(client)
+    except REFUSED as error:
+        raise refusal(settings, error) from error
     except (KazooException, KazooTimeoutError) as error:
         raise StorageError(
             f"ZooKeeper at {settings.quorum} cannot tell where {what}: {type(error).__name__} {error}"

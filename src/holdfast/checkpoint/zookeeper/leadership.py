@@ -25,6 +25,7 @@ from holdfast.checkpoint.job_directory import JobDirectory
 from holdfast.checkpoint.job_end import JobEnd
 from holdfast.checkpoint.leadership import Leadership, Pause
 from holdfast.checkpoint.zookeeper.address import leader_address
+from holdfast.checkpoint.zookeeper.client import REFUSED, refusal
 from holdfast.checkpoint.zookeeper.nodes import JobNodes
 from holdfast.checkpoint.zookeeper.session import ZooKeeperSession
 from holdfast.errors import LeadershipLostError, StorageError
@@ -87,6 +88,10 @@ class ZooKeeperLeadership(Leadership):
             try:
                 session.open(pause)
                 return self._elect(session, pause)
+            except REFUSED as error:
+                session.close()
+                self._term = None
+                raise refusal(self._settings, error) from error
             except (KazooException, LeadershipLostError) as error:
                 session.close()
                 self._term = None
