@@ -194,8 +194,8 @@ def _zookeeper_access(configuration: Configuration) -> ZooKeeperAccess:
     authorization = get(keys.AUTHORIZATION)
     if authorization is not None and not all(authorization.partition(":")):
         raise ConfigurationError(
-            f"The option '{keys.AUTHORIZATION.key}' has no scheme, or no credential; expected 'scheme:credential', such "
-            "as 'digest:user:password'"
+            f"The option '{keys.AUTHORIZATION.key}' has no scheme, or no credential; expected 'scheme:credential', "
+            "such as 'digest:user:password'"
         )
     tls = None
     if get(keys.TLS):

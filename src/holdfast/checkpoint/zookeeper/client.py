@@ -24,8 +24,8 @@ def new_client(settings: ZooKeeperSettings, **others: Any) -> KazooClient:
 
 def refusal(settings: ZooKeeperSettings, error: Exception) -> ConfigurationError:
     return ConfigurationError(
-        f"ZooKeeper at {settings.quorum} refuses access below {settings.root}: {type(error).__name__}. Give all drivers "
-        "of a job, and the command line, the credentials by which its nodes were made "
+        f"ZooKeeper at {settings.quorum} refuses access below {settings.root}: {type(error).__name__}. Give all "
+        "drivers of a job, and the command line, the credentials by which its nodes were made "
         "(high-availability.zookeeper.client.authorization, holdfast.zookeeper.sasl-mechanism); "
         "high-availability.zookeeper.client.acl: creator needs one of them"
     )
