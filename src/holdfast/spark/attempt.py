@@ -142,8 +142,8 @@ class Attempt:
         taken = self._inputs.take(read_sources, drain)
         spec = self._spec(request, read_sources, close, drain, taken.over)
         started = time.time()
-        # An epoch that reads nothing waits in its tasks until their snapshots are stored, which may take long.
-        interrupt = None if read_sources else self._runner.interrupt
+        # The last snapshots of a job are waited for in the tasks, which may take long.
+        interrupt = None if read_sources or request is None else self._runner.interrupt
         with context.control.interrupted_by_cancel(interrupt):
             acknowledgements, partitions = self._runner.run(spec, taken.slices)
         failpoint("driver.epoch-collected", epoch=spec.epoch, attempt=spec.attempt)
