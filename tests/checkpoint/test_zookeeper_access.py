@@ -38,26 +38,39 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeperServe
         yield server
 
 
-@pytest.fixture(params=["digest", "sasl"])
-def settings(secured: ZooKeeperServer, request: pytest.FixtureRequest) -> ZooKeeperSettings:
+def configured(quorum: str, credentials: dict[str, str]) -> ZooKeeperSettings:
     """As somebody configures them, with a root of their own."""
     given = {
         "high-availability.type": "zookeeper",
-        "high-availability.zookeeper.quorum": secured.secure_quorum,
+        "high-availability.zookeeper.quorum": quorum,
         "high-availability.zookeeper.path.root": f"/{uuid4().hex}",
         "high-availability.zookeeper.client.session-timeout": "2 s",
         "high-availability.zookeeper.client.connection-timeout": "5 s",
         "high-availability.zookeeper.client.retry-wait": "100 ms",
         "high-availability.zookeeper.client.acl": "creator",
-        "holdfast.zookeeper.tls": "true",
-        "holdfast.zookeeper.tls-ca": str(secured.certificate),
-        "holdfast.zookeeper.tls-certificate": str(secured.certificate),
-        "holdfast.zookeeper.tls-key": str(secured.key),
-        **CREDENTIALS[request.param],
+        **credentials,
     }
     found = zookeeper_settings(Configuration.from_dict(given))
     assert found is not None
     return found
+
+
+@pytest.fixture(params=["digest", "sasl", "certificate"])
+def settings(secured: ZooKeeperServer, request: pytest.FixtureRequest) -> ZooKeeperSettings:
+    """Of somebody who shows credentials. A certificate that a server asks for over TLS is one of them."""
+    if request.param != "certificate":
+        return configured(secured.quorum, CREDENTIALS[request.param])
+    return over_tls(secured)
+
+
+def over_tls(secured: ZooKeeperServer) -> ZooKeeperSettings:
+    files = {
+        "holdfast.zookeeper.tls": "true",
+        "holdfast.zookeeper.tls-ca": str(secured.certificate),
+        "holdfast.zookeeper.tls-certificate": str(secured.certificate),
+        "holdfast.zookeeper.tls-key": str(secured.key),
+    }
+    return configured(secured.secure_quorum, files)
 
 
 def driver(settings: ZooKeeperSettings, tmp_path: Path) -> JobHome:
@@ -82,7 +95,7 @@ def test_drivers_that_show_the_same_credentials_follow_one_another(
     try:
         for node in (nodes.root, nodes.leader, nodes.address, nodes.last_id, nodes.ended, nodes.ballots):
             (entry,) = plain.get_acls(node)[0]
-            assert entry.id.scheme in ("digest", "sasl") and entry.acl_list == ["ALL"], node
+            assert entry.id.scheme in ("digest", "sasl", "x509") and entry.acl_list == ["ALL"], node
     finally:
         plain.stop()
         plain.close()
@@ -94,13 +107,15 @@ def test_drivers_that_show_the_same_credentials_follow_one_another(
     second.leadership.release()
 
 
-def test_others_are_refused_and_told_why(settings: ZooKeeperSettings, tmp_path: Path) -> None:
+def test_others_are_refused_and_told_why(
+    settings: ZooKeeperSettings, secured: ZooKeeperServer, tmp_path: Path
+) -> None:
     first = driver(settings, tmp_path)
     first.leadership.acquire(time.sleep)
     first.leadership.publish_address(ADDRESS)
     for credentials in (None, "digest:holdfast:wrong"):
-        access = replace(settings.access, authorization=credentials, sasl={})
-        other = replace(settings, access=access)
+        access = replace(settings.access, authorization=credentials, sasl={}, tls=None)
+        other = replace(settings, quorum=secured.quorum, access=access)
         with pytest.raises(ConfigurationError, match=r"refuses access below /.*client\.authorization"):
             leader_address(other, "job")
         with pytest.raises(ConfigurationError, match="refuses access"):
@@ -109,13 +124,13 @@ def test_others_are_refused_and_told_why(settings: ZooKeeperSettings, tmp_path: 
     first.leadership.release()
 
 
-def test_nodes_that_belong_to_nobody_cannot_be_made(settings: ZooKeeperSettings, tmp_path: Path) -> None:
-    access = replace(settings.access, authorization=None, sasl={})
+def test_nodes_that_belong_to_nobody_cannot_be_made(secured: ZooKeeperServer, tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match=r"acl: creator needs one of them"):
-        driver(replace(settings, access=access), tmp_path).leadership.acquire(time.sleep)
+        driver(configured(secured.quorum, {}), tmp_path).leadership.acquire(time.sleep)
 
 
-def test_a_server_that_nobody_vouches_for_is_not_talked_to(settings: ZooKeeperSettings, tmp_path: Path) -> None:
+def test_a_server_that_nobody_vouches_for_is_not_talked_to(secured: ZooKeeperServer) -> None:
+    settings = over_tls(secured)
     tls = settings.access.tls
     assert tls is not None
     access = replace(settings.access, tls=replace(tls, authority=None))
