@@ -128,6 +128,11 @@ class Commands:
         assert ran.returncode == 0, ran.stderr
         return json.loads(ran.stdout)
 
+    def try_to(self, place: str, *arguments: str) -> Any:
+        """None when it failed."""
+        ran = self.run(place, *arguments, "--json")
+        return json.loads(ran.stdout) if ran.returncode == 0 else None
+
     def states(self, place: str) -> list[tuple[str, str]]:
         return [(job["jid"], job["state"]) for job in self.ask(place, "list", "-a")["jobs"]]
 
@@ -345,7 +350,9 @@ def test_on_spark_the_standby_goes_on_in_its_own_application(zookeeper: ZooKeepe
         first.kill()
         second.wait_for_line(r"Attempt \d+ of job audited starts from checkpoint")
         wait_until(lambda: commands.states("elsewhere") == [("audited", "RUNNING")] or None, 30, "a job that runs")
-        followed(commands.ask("elsewhere", "savepoint", "audited")["request-id"], second)
+        # Its first epoch is still to come.
+        taken = wait_until(lambda: commands.try_to("elsewhere", "savepoint", "audited"), 30, "a savepoint")
+        followed(taken["request-id"], second)
         assert second.wait(120) == 0, second.output
         second_output = second.output
     assert re.search(r"Attempt \d+ of job audited starts from checkpoint", second_output)
