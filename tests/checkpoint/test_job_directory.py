@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -15,7 +16,8 @@ from pyarrow import fs
 from holdfast.checkpoint import job_lock
 from holdfast.checkpoint.completed import CompletedCheckpoint
 from holdfast.checkpoint.job_directory import JobDirectory
-from holdfast.errors import ConfigurationError, JobEndedError, JobLockedError, StorageError
+from holdfast.checkpoint.job_end import JobEnd
+from holdfast.errors import ConfigurationError, JobLockedError, StorageError
 from holdfast.storage.remote import ArrowStorage
 from tests.checkpoint.samples import metadata
 
@@ -131,34 +133,37 @@ class TestEnd:
     def test_a_job_that_runs_has_none(self, tmp_path: Path) -> None:
         with JobDirectory(str(tmp_path), "job") as directory:
             directory.next_attempt()
-            assert not directory.has_ended()
+            assert directory.read_end() is None
 
     def test_it_is_recorded_for_every_driver_after(self, tmp_path: Path) -> None:
-        JobDirectory(str(tmp_path), "job").record_end("FINISHED")
-        assert not JobDirectory(str(tmp_path), "other").has_ended()
-        assert JobDirectory(str(tmp_path), "job").has_ended()
-        with pytest.raises(JobEndedError, match=rf"job job has ended before \(FINISHED at 20.*delete {tmp_path}/job "):
-            JobDirectory(str(tmp_path), "job").check_may_go_on()
+        end = JobEnd.now("FINISHED")
+        JobDirectory(str(tmp_path), "job").record_end(end)
+        assert JobDirectory(str(tmp_path), "other").read_end() is None
+        directory = JobDirectory(str(tmp_path), "job")
+        assert directory.read_end() == end
+        told = str(directory.refusal(end))
+        assert re.search(rf"job job has ended before \(FINISHED at 20.*delete {tmp_path}/job ", told)
 
     @pytest.mark.parametrize("content", [b"", b"{}", b"\xff"])
     def test_a_strange_record_counts(self, tmp_path: Path, content: bytes) -> None:
         (tmp_path / "job").mkdir()
         (tmp_path / "job/ended").write_bytes(content)
-        with pytest.raises(JobEndedError, match="it is not known how"):
-            JobDirectory(str(tmp_path), "job").check_may_go_on()
+        directory = JobDirectory(str(tmp_path), "job")
+        end = directory.read_end(newest_checkpoint=8)
+        assert end is not None and end.published
+        assert "it is not known how" in str(directory.refusal(end))
 
     def test_it_goes_on_from_the_savepoint_that_it_ended_with_and_from_no_other(self, tmp_path: Path) -> None:
         stopped = msgspec.structs.replace(metadata(7), job_id="job")
-        ended_with = CompletedCheckpoint(stopped, "/savepoints/savepoint-job-1")
+        end = JobEnd.now("FINISHED", CompletedCheckpoint(stopped, "/savepoints/savepoint-job-1"))
         directory = JobDirectory(str(tmp_path), "job")
-        directory.record_end("FINISHED", ended_with)
+        directory.record_end(end)
         # A driver that died took one of the same number.
         others = metadata(7), *(msgspec.structs.replace(stopped, **{name: 6}) for name in ("checkpoint_id", "attempt"))
-        for other in (None, *others):
-            with pytest.raises(JobEndedError, match=r"state-recovery\.path: /savepoints/savepoint-job-1"):
-                directory.check_may_go_on(other)
-        directory.check_may_go_on(ended_with.metadata)
-        assert directory.has_ended(7), "what it let go of when it ended"
-        assert not directory.has_ended(8), "it went on, and this is from behind the savepoint"
+        assert not any(end.is_with(other, "job") for other in others)
+        assert end.is_with(stopped, "job")
+        assert re.search(r"state-recovery\.path: /savepoints/savepoint-job-1", str(directory.refusal(end)))
+        assert directory.read_end(7) == end, "what it let go of when it ended"
+        assert directory.read_end(8) is None, "it went on, and this is from behind the savepoint"
         directory.forget_end()
-        assert not directory.has_ended()
+        assert directory.read_end() is None

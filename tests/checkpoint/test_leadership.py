@@ -13,6 +13,7 @@ import pytest
 
 from holdfast.checkpoint.completed import CompletedCheckpoint
 from holdfast.checkpoint.job_directory import JobDirectory
+from holdfast.checkpoint.job_end import JobEnd
 from holdfast.checkpoint.job_home import JobHome
 from holdfast.errors import ConfigurationError, JobLockedError, LeadershipLostError, MissingExtraError
 from holdfast.types.settings import CheckpointSettings, ZooKeeperSettings
@@ -128,7 +129,7 @@ class TestFence:
         [
             lambda home, services: home.leadership.check(),
             lambda home, services: home.leadership.next_attempt(),
-            lambda home, services: home.leadership.announce_end("FINISHED"),
+            lambda home, services: home.leadership.announce_end(JobEnd.now("FINISHED")),
             lambda home, services: services.ids.next(),
             lambda home, services: services.store.add(CompletedCheckpoint(metadata(2), home.storage.location(2))),
             lambda home, services: services.store.remove(1),
@@ -216,7 +217,7 @@ class TestFence:
             store.mark_commit_begun(1)
             store.add(CompletedCheckpoint(metadata(2), home.storage.write_metadata(metadata(2))))
             assert home.services().ids.next() == 3
-            leadership.announce_end("FINISHED")
+            leadership.announce_end(JobEnd.now("FINISHED"))
         store.recover()
         assert [kept.checkpoint_id for kept in store.all()] == [2]
 
@@ -256,13 +257,40 @@ class TestStandby:
         first, second = led(new_standby()), new_standby()
         with pytest.raises(StillWaiting):
             second.leadership.acquire(_patience(2))
-        first.leadership.announce_end("FINISHED")
+        first.leadership.announce_end(JobEnd.now("FINISHED"))
         first.leadership.release()
         end = second.leadership.acquire(time.sleep)
         assert end is not None and end.status == "FINISHED"
         second.leadership.release()
         # A driver that begins now has not waited for that job.
         led(new_standby())
+
+    def test_it_knows_the_end_of_a_job_that_it_stood_by(self, new_standby: NewDriver) -> None:
+        first, second = led(new_standby()), new_standby()
+        with pytest.raises(StillWaiting):
+            second.leadership.acquire(_patience(2))
+        assert first.directory is not None
+        end = JobEnd.now("FINISHED", CompletedCheckpoint(metadata(7), "/savepoints/savepoint-1"), published=False)
+        first.directory.record_end(end)
+        assert first.leadership.stood_by(end), "its own"
+        first.leadership.release()
+        led(second)
+        assert second.directory is not None
+        found = second.directory.read_end()
+        assert found == end and second.leadership.stood_by(end)
+        second.directory.record_end(end.with_rows_published())
+        assert second.leadership.stood_by(end.with_rows_published()), "it is still the same"
+        second.leadership.release()
+        assert not led(new_standby()).leadership.stood_by(end), "a driver that begins now"
+
+    def test_an_end_from_before_zookeeper_was_used_is_none_that_it_stood_by(
+        self, new_standby: NewDriver, tmp_path: Path
+    ) -> None:
+        end = JobEnd.now("FINISHED")
+        JobDirectory(str(tmp_path / "chk"), JOB_ID).record_end(end)
+        home = led(new_standby())
+        assert home.directory is not None
+        assert home.directory.read_end() == end and not home.leadership.stood_by(end)
 
     def test_it_waits_for_zookeeper(self, tmp_path: Path) -> None:
         settings = ZooKeeperSettings("127.0.0.1:1", session_timeout_ms=500, retry_wait_ms=10)

@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.checkpoint.storage import open_snapshot
 from holdfast.server.jobs_directory import JobsDirectory
+from holdfast.server.last_seen import LastSeen
 from tests.cli.conftest import await_true
 from tests.integration.programs import published
 from tests.spark.in_process import EPOCHS, counts_of
@@ -109,10 +111,24 @@ def test_one_savepoint_is_followed_by_its_trigger_id(cli, start, jobs_dir):
     course = [line.partition(f"Trigger {taken['request-id']}: ")[2] for line in text.splitlines()]
     course = [line for line in course if line]
     assert course[0] == f"a savepoint was asked for, of job {job}"
-    assert re.fullmatch(r"it was snapshot \d+ \(SAVEPOINT\), whose barrier went through epoch \d+", course[1])
-    acknowledgement = re.compile(r"'.+' \(\d/\d\) acknowledged after \d+ ms, with \d+ bytes")
-    assert sum(acknowledgement.fullmatch(line) is not None for line in course) == 5
-    assert course[-1] == f"the savepoint completed: {taken['location']}"
+    path = re.escape(taken["location"])
+    begun = rf"it is snapshot (\d+) \(SAVEPOINT\), whose barrier goes through epoch (\d+), to {path}"
+    begin = re.fullmatch(begun, course[1])
+    assert begin is not None, course[1]
+    barrier = rf"the barrier of snapshot {begin[1]} has come to '(.+)' \((\d)/\d\) in epoch {begin[2]}"
+    arrived = [found for line in course if (found := re.fullmatch(barrier, line))]
+    acknowledgement = re.compile(r"'(.+)' \((\d)/\d\) acknowledged after \d+ ms, with \d+ bytes")
+    answered = [found for line in course if (found := acknowledgement.fullmatch(line))]
+    assert {found.groups() for found in arrived} == {found.groups() for found in answered}
+    assert len(arrived) == len(answered) == 5
+    assert course[-2:] == [
+        f"snapshot {begin[1]} is complete: {taken['location']}",
+        f"the savepoint completed: {taken['location']}",
+    ]
+    metadata, _ = open_snapshot(taken["location"])
+    # Every subtask had it from its barriers.
+    answers = [subtask.trigger_id for record in metadata.operators for subtask in record.subtasks]
+    assert answers == [taken["request-id"]] * 5
     cancelled = cli("cancel", "-s", job)
     assert cancelled.lines[0].startswith("DEPRECATION WARNING")
     assert re.fullmatch(rf"Cancelled job {job}\. Savepoint stored in /.*\.", cancelled.lines[-1])
@@ -121,13 +137,19 @@ def test_one_savepoint_is_followed_by_its_trigger_id(cli, start, jobs_dir):
 
 
 @pytest.mark.slow
-def test_a_driver_that_was_killed_is_not_listed(cli, start, jobs_dir):
-    job = start("-p", "1")
+def test_a_driver_that_was_killed_leaves_its_job_in_the_history(cli, start, jobs_dir):
+    job = start("-p", "1", "-Dholdfast.history.interval=100 ms")
     (record,) = JobsDirectory(jobs_dir).living()
+    notes = LastSeen(JobsDirectory(jobs_dir).last_seen(record.driver))
+    await_true(lambda: (seen := notes.read(job)) and seen.resources["/checkpoints"]["counts"]["completed"])
     os.kill(record.process.pid, signal.SIGKILL)
     await_true(lambda: not JobsDirectory(jobs_dir).living())
     assert cli("list").lines == ["Waiting for response...", "No running jobs.", "No scheduled jobs."]
-    assert "No driver in" in cli("stop", job, code=1).err
+    assert JobsDirectory(jobs_dir).dead() == [], "nobody has to look at it again"
+    (lost,) = cli("list", "-a", "--json").json["jobs"]
+    assert (lost["jid"], lost["state"]) == (job, "FAILED")
+    assert lost["end-time"] > lost["start-time"]
+    assert cli("stop", job, code=1).err == f"Job {job} has ended: it is FAILED.\n"
 
 
 @pytest.mark.slow

@@ -160,5 +160,5 @@ if __name__ == "__main__":
     for directory in directories:
         # A driver that was killed may have got to the end of the job.
         with suppress(JobEndedError):
-            restarts += run(directory, given["settings"], given["rows"], given["keys"]).restarts
+            restarts += run(directory, given["settings"], given["rows"], given["keys"], given.get("largest")).restarts
     print(f"FINISHED restarts={restarts}", flush=True)

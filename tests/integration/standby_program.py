@@ -1,5 +1,5 @@
 """A driver of a counting job that may have to wait for its turn. It runs without Spark: ``python standby_program.py
-DIRECTORY SETTINGS``, with settings as JSON.
+DIRECTORY SETTINGS [endless]``, with settings as JSON. Without an end of its input it runs until somebody ends it.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ def tell_commit(place: int, recovering: bool) -> None:
     print("commit of a restored" if recovering else "commit")
 
 
-def main(directory: Path, given: dict[str, str]) -> None:
+def main(directory: Path, given: dict[str, str], ends: bool) -> None:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(message)s", stream=sys.stdout)
     logging.getLogger("kazoo").setLevel(logging.ERROR)
     spark = install(pytest.MonkeyPatch())
     spark.step = 20
     spark.before_epoch = tell_epoch
     WatchedSink.before = staticmethod(tell_commit)
-    client = counting({**settings(directory), **given}, SCRIPT, WatchedSink(directory / "out"))
-    client.get_job_execution_result().result()
-    print("ended", client.get_job_status().result().name)
+    client = counting({**settings(directory), **given}, SCRIPT, WatchedSink(directory / "out"), ends=ends)
+    result = client.get_job_execution_result().result()
+    print("ended", client.get_job_status().result().name, result.get_savepoint_path())
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), json.loads(sys.argv[2]))
+    main(Path(sys.argv[1]), json.loads(sys.argv[2]), ends=sys.argv[3:] != ["endless"])

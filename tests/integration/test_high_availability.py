@@ -5,17 +5,23 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
+import subprocess
+import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from holdfast.checkpoint.storage import open_snapshot
 from holdfast.failpoints import ENVIRONMENT_VARIABLE
 from tests.integration.audited_job import audit
 from tests.integration.programs import published
 from tests.integration.standby_program import SCRIPT
-from tests.kit.driver import DriverProgram
+from tests.kit.driver import DriverProgram, python_path
+from tests.kit.faults import FaultPlan
 from tests.kit.processes import Process, wait_until
 from tests.kit.zookeeper import ZooKeeperServer
 from tests.spark.in_process import counts_of, staged
@@ -50,23 +56,94 @@ def new_driver_there(fragile: ZooKeeperServer, tmp_path: Path) -> Iterator[NewDr
 def _drivers(zookeeper: ZooKeeperServer, directory: Path) -> Iterator[NewDriver]:
     drivers: list[DriverProgram] = []
 
-    def start(session: str = "3 s", stop_at: str | None = None) -> DriverProgram:
+    def start(
+        session: str = "3 s",
+        stop_at: str | None = None,
+        faults: FaultPlan | None = None,
+        changes: Mapping[str, str] | None = None,
+    ) -> DriverProgram:
         given = {
             "high-availability.type": "zookeeper",
             "high-availability.zookeeper.quorum": zookeeper.quorum,
             "high-availability.zookeeper.path.root": f"/{directory.name}",
             "high-availability.zookeeper.client.session-timeout": session,
             "high-availability.zookeeper.client.retry-wait": "100 ms",
+            **(changes or {}),
         }
         environment = {ENVIRONMENT_VARIABLE: str(_stop_at(directory, stop_at))} if stop_at is not None else {}
+        environment |= faults.environment if faults is not None else {}
         log = directory / f"driver-{len(drivers)}.log"
-        program = DriverProgram(PROGRAM, [str(directory), json.dumps(given)], log, environment)
+        endless = ["endless"] if changes is not None else []
+        program = DriverProgram(PROGRAM, [str(directory), json.dumps(given), *endless], log, environment)
         drivers.append(program.start())
         return program
 
     yield start
     for driver in drivers:
         driver.close()
+
+
+def served(directory: Path) -> dict[str, str]:
+    """Settings of a job that runs until the command line ends it."""
+    return {
+        "rest.enabled": "true",
+        "rest.bind-port": "0",
+        "holdfast.rest.linger": "5 s",
+        "holdfast.jobs-dir": str(directory / "jobs"),
+        "execution.checkpointing.savepoint-dir": str(directory / "savepoints"),
+    }
+
+
+class Commands:
+    """The command line as a user calls it: in the jobs directory of the drivers, or on a host that knows ZooKeeper and
+    the token alone.
+    """
+
+    def __init__(self, directory: Path, settings: Mapping[str, str]) -> None:
+        self._directory = directory
+        here, elsewhere = directory / "here", directory / "elsewhere"
+        self._environments = {
+            "here": {"HOLDFAST_JOBS_DIR": str(directory / "jobs"), "HOLDFAST_CONF_DIR": str(here)},
+            "elsewhere": {"HOLDFAST_JOBS_DIR": str(directory / "nothing"), "HOLDFAST_CONF_DIR": str(elsewhere)},
+        }
+        there = {**settings, "rest.auth.token-file": str(directory / "jobs" / "token")}
+        for folder, content in ((here, {}), (elsewhere, there)):
+            folder.mkdir()
+            (folder / "config.yaml").write_text("".join(f"{key}: {value}\n" for key, value in content.items()))
+
+    def run(self, place: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+        environment = {**os.environ, "PYTHONPATH": python_path(), **self._environments[place]}
+        return subprocess.run(
+            [sys.executable, "-m", "holdfast.cli", *arguments],
+            env=environment,
+            cwd=self._directory,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+
+    def ask(self, place: str, *arguments: str) -> Any:
+        ran = self.run(place, *arguments, "--json")
+        assert ran.returncode == 0, ran.stderr
+        return json.loads(ran.stdout)
+
+    def try_to(self, place: str, *arguments: str) -> Any:
+        """None when it failed."""
+        ran = self.run(place, *arguments, "--json")
+        return json.loads(ran.stdout) if ran.returncode == 0 else None
+
+    def states(self, place: str) -> list[tuple[str, str]]:
+        return [(job["jid"], job["state"]) for job in self.ask(place, "list", "-a")["jobs"]]
+
+
+def zookeeper_options(zookeeper: ZooKeeperServer, directory: Path) -> dict[str, str]:
+    """What the command line needs to find the leader."""
+    return {
+        "high-availability.type": "zookeeper",
+        "high-availability.zookeeper.quorum": zookeeper.quorum,
+        "high-availability.zookeeper.path.root": f"/{directory.name}",
+    }
 
 
 def _stop_at(directory: Path, point: str) -> Path:
@@ -109,6 +186,53 @@ def test_the_leader_is_killed(new_driver: NewDriver, tmp_path: Path) -> None:
     assert "ended FINISHED" in standby.output
     assert attempts(leader, standby) == ["1", "2"]
     check_output(tmp_path)
+
+
+def test_the_leader_is_killed_behind_the_record_of_its_stop(
+    new_driver: NewDriver, zookeeper: ZooKeeperServer, tmp_path: Path
+) -> None:
+    """The standby publishes what the savepoint holds, and ends the job as it was asked to."""
+    commands = Commands(tmp_path, zookeeper_options(zookeeper, tmp_path))
+    faults = FaultPlan(tmp_path / "faults")
+    faults.add("driver.stop-recorded", "kill")
+    changes = {**served(tmp_path), "execution.checkpointing.interval": "1000000 h"}
+    leader = new_driver(faults=faults, changes=changes)
+    leader.wait_for_line(r"^epoch 10 of attempt 1$")
+    standby = new_driver(changes=changes)
+    standby.wait_for_line("Waiting for leadership")
+    assert published(tmp_path / "out") == []
+    stopped = commands.run("here", "stop", "job")
+    assert (stopped.returncode, leader.wait()) == (1, -signal.SIGKILL), stopped.stdout
+    assert standby.wait() == 0, standby.output
+    (path,) = (tmp_path / "savepoints").iterdir()
+    assert f"ended FINISHED {path}" in standby.output
+    assert published(tmp_path / "out") == counts_of(SCRIPT[: open_snapshot(str(path))[0].epoch - 1])
+    assert staged(tmp_path / "out") == []
+    # Only to tell functions of the savepoint.
+    assert len(re.findall(r"^epoch \d+ of attempt 2$", standby.output, re.MULTILINE)) == 1
+    assert commands.states("here") == [("job", "FINISHED")]
+
+
+def test_the_command_line_finds_the_leader(new_driver: NewDriver, zookeeper: ZooKeeperServer, tmp_path: Path) -> None:
+    commands = Commands(tmp_path, zookeeper_options(zookeeper, tmp_path))
+    drivers = [new_driver(changes=served(tmp_path))]
+    drivers[0].wait_for_line(r"^epoch 10 of attempt 1$")
+    drivers.append(new_driver(changes=served(tmp_path)))
+    drivers[1].wait_for_line("Waiting for leadership")
+    for leader, other in ((0, 1), (1, 0)):
+        for place in ("here", "elsewhere"):
+            assert commands.states(place) == [("job", "RUNNING")]
+            trigger = commands.ask(place, "savepoint", "job")["request-id"]
+            assert f"Trigger {trigger}: the savepoint completed" in drivers[leader].output
+            assert trigger not in drivers[other].output
+        if leader == 0:
+            drivers[0].kill()
+            drivers[1].wait_for_line(r"^epoch \d+ of attempt 2$")
+    path = commands.ask("elsewhere", "stop", "job")["location"]
+    assert drivers[1].wait() == 0
+    assert f"ended FINISHED {path}" in drivers[1].output
+    assert published(tmp_path / "out") == counts_of(SCRIPT[: open_snapshot(path)[0].epoch - 1])
+    assert commands.states("here") == [("job", "FINISHED")]
 
 
 @pytest.mark.parametrize(
@@ -188,9 +312,19 @@ def test_zookeeper_is_away_for_longer_than_a_session(
     check_output(tmp_path)
 
 
+def followed(trigger: str, driver: DriverProgram) -> None:
+    """The savepoint is seen in the log of its driver: its barrier in every subtask of its workers, and the answers."""
+    course = re.findall(rf"Trigger {trigger}: (.*)", driver.output)
+    arrived = {tuple(found) for line in course for found in re.findall(r"has come to '(.+)' \((\d)/", line)}
+    answered = {tuple(found) for line in course for found in re.findall(r"^'(.+)' \((\d)/\d\) acknowledged", line)}
+    assert arrived == answered and len(arrived) > 4, driver.output
+    assert course[-1].startswith("the savepoint completed: "), course
+
+
 def test_on_spark_the_standby_goes_on_in_its_own_application(zookeeper: ZooKeeperServer, tmp_path: Path) -> None:
-    rows, keys = 2_000, 10
+    rows, keys = 6_000, 10
     settings = {
+        **served(tmp_path),
         "spark.master": "local[2]",
         "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         "execution.checkpointing.interval": "500 ms",
@@ -200,7 +334,8 @@ def test_on_spark_the_standby_goes_on_in_its_own_application(zookeeper: ZooKeepe
         "high-availability.zookeeper.path.root": f"/{tmp_path.name}",
         "high-availability.zookeeper.client.session-timeout": "2 s",
     }
-    given = json.dumps({"settings": settings, "rows": rows, "keys": keys, "largest": 350})
+    given = json.dumps({"settings": settings, "rows": rows, "keys": keys, "largest": 100})
+    commands = Commands(tmp_path, zookeeper_options(zookeeper, tmp_path))
 
     def driver(log: str) -> DriverProgram:
         return DriverProgram(AUDITED_PROGRAM, [str(tmp_path), given], tmp_path / log)
@@ -210,7 +345,14 @@ def test_on_spark_the_standby_goes_on_in_its_own_application(zookeeper: ZooKeepe
         wait_until(lambda: any(results.glob("[!._]*")) or None, 120, "published rows")
         first, second = (leader, standby) if "leads job audited" in leader.output else (standby, leader)
         second.wait_for_line("Waiting for leadership of job audited")
+        assert commands.states("here") == [("audited", "RUNNING")]
+        followed(commands.ask("here", "savepoint", "audited")["request-id"], first)
         first.kill()
+        second.wait_for_line(r"Attempt \d+ of job audited starts from checkpoint")
+        wait_until(lambda: commands.states("elsewhere") == [("audited", "RUNNING")] or None, 30, "a job that runs")
+        # Its first epoch is still to come.
+        taken = wait_until(lambda: commands.try_to("elsewhere", "savepoint", "audited"), 30, "a savepoint")
+        followed(taken["request-id"], second)
         assert second.wait(120) == 0, second.output
         second_output = second.output
     assert re.search(r"Attempt \d+ of job audited starts from checkpoint", second_output)

@@ -10,10 +10,19 @@ import pytest
 
 from holdfast.common import Duration, Row, Types, WatermarkStrategy
 from holdfast.common.watermark_strategy import TimestampAssigner
-from holdfast.datastream import CheckpointListener, KeyedProcessFunction, MapFunction, RuntimeContext
+from holdfast.datastream import (
+    CheckpointedFunction,
+    CheckpointListener,
+    FunctionInitializationContext,
+    FunctionSnapshotContext,
+    KeyedProcessFunction,
+    MapFunction,
+    RuntimeContext,
+)
 from holdfast.datastream.connectors.file_system import FileSink, FileSource
 from holdfast.datastream.connectors.number_seq import NumberSequenceSource
 from holdfast.datastream.state import ValueStateDescriptor
+from holdfast.errors import CheckpointError
 from tests.integration.programs import (
     PAIR,
     CountUntilTimer,
@@ -23,6 +32,7 @@ from tests.integration.programs import (
     environment,
     published,
 )
+from tests.kit.processes import wait_until
 
 pytestmark = pytest.mark.usefixtures("spark")
 
@@ -273,3 +283,34 @@ def test_a_restart_without_checkpoints_begins_again_with_nothing_published(tmp_p
     assert history.restarts == 1
     assert next(e.epoch for e in history.epochs if e.attempt == 2) == 1
     assert published(tmp_path / "out") == sorted((key, place) for key in range(2) for place in range(1, 31))
+
+
+class Hanging(MapFunction, CheckpointedFunction):
+    """Its snapshot is never taken: as when what it writes to does not answer."""
+
+    def __init__(self, marker: Path) -> None:
+        self._marker = marker
+
+    def initialize_state(self, context: FunctionInitializationContext) -> None:
+        """It has none."""
+
+    def snapshot_state(self, context: FunctionSnapshotContext) -> None:
+        self._marker.touch()
+        time.sleep(600)
+
+    def map(self, value: Any) -> Any:
+        return value
+
+
+def test_a_job_that_hangs_in_its_last_snapshot_can_be_cancelled(tmp_path: Path) -> None:
+    env = environment(**{"execution.checkpointing.savepoint-dir": str(tmp_path / "savepoints")})
+    source = env.from_source(Scripted([[(1, 1)]], ends=False), WatermarkStrategy.no_watermarks(), "script")
+    source.map(Hanging(tmp_path / "hanging"), PAIR).sink_to(FileSink.json(str(tmp_path / "out")))
+    client = env.execute_async("hanging")
+    wait_until(lambda: client.get_history().epochs or None, 60, "an epoch")
+    stopped = client.stop_with_savepoint(False)
+    wait_until(lambda: (tmp_path / "hanging").exists() or None, 60, "a task that hangs")
+    client.cancel().result(30)
+    assert client.get_job_status().result().name == "CANCELED"
+    with pytest.raises(CheckpointError):
+        stopped.result(0)

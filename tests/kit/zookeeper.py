@@ -16,6 +16,8 @@ from tests.kit.processes import die_with_parent, wait_until
 
 _MAIN = "org.apache.zookeeper.server.ZooKeeperServerMain"
 _TICK_MS = 200
+USER = "holdfast"
+PASSWORD = "secret"
 
 
 class ZooKeeperServer:
@@ -23,14 +25,50 @@ class ZooKeeperServer:
     end.
     """
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, secured: bool = False) -> None:
+        """``secured``: it also listens at ``secure_quorum``, to clients that show ``certificate`` over TLS, and knows
+        the user ``USER`` by SASL.
+        """
         self._directory = directory
         self._port = _free_port()
+        self._secure_port = _free_port() if secured else None
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
     def quorum(self) -> str:
         return f"127.0.0.1:{self._port}"
+
+    @property
+    def secure_quorum(self) -> str:
+        return f"127.0.0.1:{self._secure_port}"
+
+    @property
+    def certificate(self) -> Path:
+        """Of the server, which its clients show too; it vouches for itself."""
+        return self._directory / "certificate.pem"
+
+    @property
+    def key(self) -> Path:
+        return self._directory / "key.pem"
+
+    def _secure(self) -> tuple[str, list[str]]:
+        """What makes it so: lines of its configuration, and options of its JVM."""
+        make = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"]
+        make += ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(self.key), "-out", str(self.certificate)]
+        subprocess.run(make, check=True, capture_output=True)
+        both, jaas = self._directory / "both.pem", self._directory / "jaas.conf"
+        both.write_text(self.key.read_text() + self.certificate.read_text())
+        module = "org.apache.zookeeper.server.auth.DigestLoginModule"
+        jaas.write_text(f'Server {{ {module} required user_{USER}="{PASSWORD}"; }};\n')
+        lines = (
+            f"secureClientPort={self._secure_port}\nsecureClientPortAddress=127.0.0.1\n"
+            "serverCnxnFactory=org.apache.zookeeper.server.NettyServerCnxnFactory\n"
+            f"ssl.keyStore.location={both}\nssl.keyStore.type=PEM\n"
+            f"ssl.trustStore.location={self.certificate}\nssl.trustStore.type=PEM\n"
+            "ssl.hostnameVerification=false\nssl.clientAuth=need\n"
+            "authProvider.sasl=org.apache.zookeeper.server.auth.SASLAuthenticationProvider\n"
+        )
+        return lines, [f"-Djava.security.auth.login.config={jaas}"]
 
     def settings(self, session_ms: int = 2_000, root: str = "/holdfast") -> ZooKeeperSettings:
         return ZooKeeperSettings(
@@ -48,11 +86,13 @@ class ZooKeeperServer:
     def start(self) -> ZooKeeperServer:
         """Start it, again with what it had; returns when it answers."""
         self._directory.mkdir(parents=True, exist_ok=True)
+        secured, options = self._secure() if self._secure_port is not None else ("", [])
         configuration = self._directory / "zoo.cfg"
         configuration.write_text(
             f"tickTime={_TICK_MS}\ndataDir={self._directory / 'data'}\nclientPort={self._port}\n"
             "clientPortAddress=127.0.0.1\nadmin.enableServer=false\nmaxClientCnxns=0\n"
             "minSessionTimeout=400\nmaxSessionTimeout=60000\n4lw.commands.whitelist=srvr\n"
+            + secured
         )
         java = ensure_java()
         spec = find_spec("pyspark")
@@ -63,6 +103,7 @@ class ZooKeeperServer:
                     str(java.home / "bin" / "java") if java.home is not None else "java",
                     "-Xmx128m",
                     "-XX:+UseSerialGC",
+                    *options,
                     "-cp",
                     str(Path(spec.origin).parent / "jars" / "*"),
                     _MAIN,

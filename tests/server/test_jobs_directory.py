@@ -33,14 +33,14 @@ def test_a_driver_is_told_while_it_lives(tmp_path):
     assert directory.living() == []
 
 
-def test_a_dead_driver_is_forgotten(tmp_path):
+def test_a_dead_driver_is_told_apart(tmp_path):
     directory = JobsDirectory(tmp_path)
     # Its number was given to another process, which started at another time.
     directory.write(_record("reused", started="1"))
     directory.write(_record("gone", pid=2**22 + 1))
     directory.write(_record("alive"))
     assert [record.driver for record in directory.living()] == ["alive"]
-    assert [path.name for path in (tmp_path / "drivers").iterdir()] == ["alive.json"]
+    assert [record.driver for record in directory.dead()] == ["gone", "reused"]
 
 
 def test_a_record_that_cannot_be_read_is_left_alone(tmp_path):

@@ -109,6 +109,9 @@ class InProcessRunner:
         self._spark.after_epoch(spec)
         return acknowledgements, {}
 
+    def interrupt(self) -> None:
+        """Tasks run in the thread that waits for them: nothing can be done."""
+
     def close(self) -> None:
         """Live tasks are forgotten when the next attempt begins."""
 

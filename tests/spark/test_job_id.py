@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.checkpoint.job_directory import JobDirectory
+from holdfast.checkpoint.job_end import JobEnd
 from holdfast.common import JobClient
 from holdfast.datastream.connectors.file_system import FileSink
 from holdfast.errors import EpochError, JobEndedError, JobExecutionError, StateMigrationError, StorageError
@@ -74,7 +75,7 @@ def test_a_driver_that_dies_before_the_record_is_followed_by_one_that_repeats_no
 ) -> None:
     """The record could not be written, so the final checkpoint stays, and the next run finds that all is done."""
 
-    def record_end(self: JobDirectory, status: str, savepoint: object = None) -> None:
+    def record_end(self: JobDirectory, end: JobEnd) -> None:
         raise StorageError("the storage is away")
 
     with monkeypatch.context() as away:
@@ -97,9 +98,9 @@ def test_the_record_is_there_before_the_checkpoints_go(
     class Died(BaseException):
         """Nothing of the driver's code may handle it."""
 
-    def record_end(self: JobDirectory, status: str, savepoint: object = None) -> None:
+    def record_end(self: JobDirectory, end: JobEnd) -> None:
         assert list((tmp_path / "chk" / "job").glob("chk-*"))
-        recorded(self, status)
+        recorded(self, end)
         self.unlock()
         raise Died
 

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import signal
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -355,58 +351,3 @@ class TestClaim:
         in_process.before_epoch = lambda spec: None
         resume(tmp_path, path, **{"holdfast.job-id": "next"})
         assert not Path(path).exists()
-
-
-_STOPPED_DRIVER = """
-import sys
-from pathlib import Path
-import pytest
-from tests.spark.in_process import install
-from tests.spark.test_savepoints import start, wait_for_rows
-
-install(pytest.MonkeyPatch())
-client = start(Path(sys.argv[1]), **{"execution.checkpointing.interval": sys.argv[2]})
-wait_for_rows(client, 3)
-client.stop_with_savepoint(False).result(60)
-"""
-
-
-@pytest.mark.parametrize("goes_on", ["from the savepoint", "by itself"])
-@pytest.mark.parametrize(
-    ("point", "interval"),
-    [
-        ("driver.savepoint-completed", "10 ms"),
-        ("driver.savepoint-completed", "1000000 h"),
-        ("driver.stop-recorded", "10 ms"),
-        ("driver.stop-recorded", "1000000 h"),
-        # With a checkpoint in every epoch these would be reached before the stop.
-        ("sink.before-commit", "1000000 h"),
-        ("file-sink-moved", "1000000 h"),
-    ],
-)
-def test_a_driver_killed_while_it_stops(
-    in_process: InProcessSpark, faults: FaultPlan, tmp_path: Path, point: str, goes_on: str, interval: str
-) -> None:
-    """Whoever goes on, from the savepoint or under the same id from the last checkpoint, publishes each row once; the
-    second is refused once the end is recorded.
-    """
-    faults.add(point, "kill")
-    driver = subprocess.run(
-        [sys.executable, "-c", _STOPPED_DRIVER, str(tmp_path), interval],
-        env={**os.environ, **faults.environment, "PYTHONPATH": os.pathsep.join(sys.path)},
-        timeout=60,
-        check=False,
-        capture_output=True,
-    )
-    assert driver.returncode == -signal.SIGKILL, driver.stderr.decode()
-    assert not faults.not_reached()
-    (path,) = (tmp_path / "savepoints").iterdir()
-    if goes_on == "from the savepoint":
-        resume(tmp_path, str(path), **{"holdfast.job-id": "next"})
-    elif point == "driver.savepoint-completed":
-        start(tmp_path, ends=True).get_job_execution_result().result(30)
-    else:
-        with pytest.raises(JobEndedError, match="was stopped with a savepoint"):
-            start(tmp_path, ends=True)
-        resume(tmp_path, str(path))
-    assert published(tmp_path / "out") == counts_of(EPOCHS)

@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 
 from holdfast.checkpoint.leadership import DirectoryLeadership
+from holdfast.checkpoint.reasons import CheckpointFailureReason
+from holdfast.checkpoint.savepoint import SavepointLocation
 from holdfast.checkpoint.storage import open_snapshot
 from holdfast.common import JobClient, Types, WatermarkStrategy
 from holdfast.datastream import KeyedProcessFunction
@@ -20,7 +22,10 @@ from holdfast.runtime.epoch import EpochSpec
 from holdfast.state.entry_strategies import PreparedEntries
 from holdfast.state.handles import SavepointFormat
 from holdfast.state.rocksdb.snapshot import PreparedImage
+from holdfast.state.savepoint_files import SavepointNotes
+from holdfast.storage.patience import Patience
 from tests.integration.programs import PAIR, Scripted, environment, published
+from tests.kit.processes import wait_until
 from tests.spark.in_process import EPOCHS, InProcessSpark, WatchedSink, counts_of, settings, staged
 from tests.spark.test_savepoints import resume, start, status, wait_for_rows
 
@@ -74,6 +79,96 @@ def test_a_stop_waits_until_it_is_known_who_leads(
     doubt.end()
     path = stopped.result(30)
     assert published(tmp_path / "out") == counts_of(EPOCHS[: open_snapshot(path)[0].epoch - 1])
+
+
+@pytest.mark.parametrize("stop", [True, False])
+def test_a_directory_that_does_not_answer_holds_up_nothing(
+    in_process: InProcessSpark,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    release: threading.Event,
+    stop: bool,
+) -> None:
+    create = SavepointLocation.create
+
+    def hanging(directory: str, job_id: str) -> SavepointLocation:
+        release.wait(30)
+        return create(directory, job_id)
+
+    monkeypatch.setattr(SavepointLocation, "create", hanging)
+    in_process.step = 1
+    client = start(tmp_path, **{"execution.checkpointing.timeout": "500 ms"})
+    wait_for_rows(client, 2)
+    asked = client.stop_with_savepoint(False) if stop else client.trigger_savepoint()
+    wait_for_rows(client, len(client.get_history().epochs) + 5)
+    with pytest.raises(CheckpointError, match=r"After 0.5 s the directory .*/savepoints has not answered") as failed:
+        asked.result(30)
+    assert failed.value.reason is CheckpointFailureReason.CHECKPOINT_EXPIRED
+    assert client.is_running() and client.get_history().restarts == 0
+    release.set()
+    # What appears in the end is removed, and the next one is served.
+    target = tmp_path / "savepoints"
+    wait_until(lambda: (target.exists() and not any(target.iterdir())) or None, 20, "an empty directory")
+    assert Path(client.trigger_savepoint().result(30), "_metadata").exists()
+    client.cancel().result(30)
+
+
+@pytest.mark.parametrize("driver_too", [False, True], ids=["tasks", "tasks and driver"])
+def test_a_storage_that_hangs_costs_the_stop_and_not_the_job(
+    in_process: InProcessSpark,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    release: threading.Event,
+    driver_too: bool,
+) -> None:
+    """The checkpoint timeout ends the wait of the tasks, and that of the driver, also where the driver's own looks at
+    the storage hang.
+    """
+    monkeypatch.setattr(Patience, "SECONDS", 0.3)
+    in_process.step = 100
+    hold_uploads(monkeypatch, release)
+    if driver_too:
+        for name in ("find", "give_up"):
+            hang(monkeypatch, name, release)
+    client = start(tmp_path, **{"execution.checkpointing.interval": NEVER, "execution.checkpointing.timeout": "1 s"})
+    wait_for_rows(client, 3)
+    with pytest.raises(CheckpointError, match="expired before completing"):
+        client.stop_with_savepoint(False).result(30)
+    wait_for_rows(client, len(client.get_history().epochs) + 3)
+    assert client.is_running() and client.get_history().restarts == 0
+    release.set()
+    in_process.step = 0
+    path = client.stop_with_savepoint(False).result(30)
+    assert published(tmp_path / "out") == counts_of(EPOCHS[: open_snapshot(path)[0].epoch - 2])
+    resume(tmp_path, path)
+    assert published(tmp_path / "out") == counts_of(EPOCHS)
+
+
+def hang(monkeypatch: pytest.MonkeyPatch, name: str, release: threading.Event) -> None:
+    """Let a call to the notes of savepoints hang."""
+    original = getattr(SavepointNotes, name)
+
+    def hanging(self: SavepointNotes, *arguments: Any) -> Any:
+        release.wait(30)
+        return original(self, *arguments)
+
+    monkeypatch.setattr(SavepointNotes, name, hanging)
+
+
+def test_a_storage_that_hangs_fails_the_last_checkpoint(
+    in_process: InProcessSpark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, release: threading.Event
+) -> None:
+    in_process.step = 100
+    hold_uploads(monkeypatch, release)
+    given = {"execution.checkpointing.interval": NEVER, "execution.checkpointing.timeout": "1 s"}
+    client = start(tmp_path, ends=True, **given)
+    wait_until(lambda: client.get_history().restarts or None, 20, "a restart")
+    (failure,) = client.get_history().failures[:1]
+    assert "expired before completing" in str(failure.error)
+    in_process.step = 0
+    release.set()
+    client.get_job_execution_result().result(30)
+    assert published(tmp_path / "out") == counts_of(EPOCHS)
 
 
 def test_the_last_checkpoint_waits_until_it_is_known_who_leads(

@@ -8,15 +8,18 @@ from pathlib import Path
 
 import pytest
 
+from holdfast import failpoints
 from holdfast.checkpoint.driver_record import DriverRecord
+from holdfast.checkpoint.job_end import JobEnd
 from holdfast.checkpoint.job_home import JobHome
 from holdfast.checkpoint.job_lock import JobLock, RecordLock
 from holdfast.common import JobStatus
 from holdfast.common.job_client import JobClient
-from holdfast.errors import ConfigurationError, JobExecutionError
+from holdfast.errors import ConfigurationError, JobEndedError, JobExecutionError
 from holdfast.runtime.epoch import EpochSpec
 from holdfast.types.settings import CheckpointSettings
 from tests.integration.programs import published
+from tests.kit.faults import FaultPlan
 from tests.kit.processes import wait_until
 from tests.kit.zookeeper import ZooKeeperServer
 from tests.spark.in_process import EPOCHS, InProcessSpark, WatchedSink, counting, counts_of, settings
@@ -94,7 +97,7 @@ def test_it_ends_when_the_leader_has_finished_the_job(
 ) -> None:
     client = waiting(counting(given, EPOCHS, WatchedSink(tmp_path / "out")))
     time.sleep(0.5)
-    leader.leadership.announce_end("FINISHED")
+    leader.leadership.announce_end(JobEnd.now("FINISHED"))
     leader.leadership.release()
     client.get_job_execution_result().result(10)
     assert status_of(client) is JobStatus.FINISHED
@@ -106,11 +109,45 @@ def test_it_tells_when_the_job_failed_in_the_leader(
 ) -> None:
     client = waiting(counting(given, EPOCHS, WatchedSink(tmp_path / "out")))
     time.sleep(0.5)
-    leader.leadership.announce_end("FAILED")
+    leader.leadership.announce_end(JobEnd.now("FAILED"))
     leader.leadership.release()
     with pytest.raises(JobExecutionError, match=r"failed at .* in the driver that led it while this one waited"):
         client.get_job_execution_result().result(10)
     assert status_of(client) is JobStatus.FAILED
+
+
+@pytest.mark.parametrize("how", ["FINISHED", "stopped", "CANCELED"])
+def test_an_end_that_the_leader_recorded_and_could_not_announce(
+    in_process: InProcessSpark, given: dict[str, str], tmp_path: Path, how: str
+) -> None:
+    """It is that of the standby too. Who comes later is refused."""
+    faults = FaultPlan(tmp_path / "faults")
+    faults.add("driver.end-recorded", "raise")
+    given["execution.checkpointing.savepoint-dir"] = str(tmp_path / "savepoints")
+    sink, ends = WatchedSink(tmp_path / "out"), how == "FINISHED"
+    in_process.before_epoch = lambda spec: time.sleep(0.02)
+    leader = counting(given, EPOCHS * 10, sink, ends=ends)
+    wait_until(lambda: len(in_process.epochs) > 3 or None, 20, "a leader")
+    standby = waiting(counting(given, EPOCHS * 10, sink, ends=ends))
+    failpoints.install(faults.path)
+    try:
+        if how == "stopped":
+            leader.stop_with_savepoint(False)
+        elif how == "CANCELED":
+            leader._job.gateway.trigger_savepoint(cancel_job=True)
+        with pytest.raises(failpoints.FailpointTriggered):
+            leader.get_job_execution_result().result(30)
+        result = standby.get_job_execution_result().result(30)
+    finally:
+        failpoints.install(None)
+    assert status_of(standby).name == ("CANCELED" if how == "CANCELED" else "FINISHED")
+    assert {attempt for attempt, _ in in_process.epochs} == {1}
+    savepoints = [str(path) for path in (tmp_path / "savepoints").glob("*")]
+    assert savepoints == ([result.get_savepoint_path()] if result.get_savepoint_path() else [])
+    assert bool(savepoints) is not ends
+    assert not list((tmp_path / "chk/job").glob("chk-*"))
+    with pytest.raises(JobEndedError):
+        counting(given, EPOCHS, sink).get_job_execution_result().result(30)
 
 
 def test_a_job_that_was_finished_is_not_begun_again(

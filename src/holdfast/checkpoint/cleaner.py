@@ -12,6 +12,7 @@ from holdfast.checkpoint.shared_files import FileOrigin, left_by_earlier_attempt
 from holdfast.checkpoint.storage import CheckpointStorage
 from holdfast.errors import StorageError
 from holdfast.state.handles import CheckpointRequest
+from holdfast.storage.patience import Patience
 
 _log = logging.getLogger(__name__)
 _REMEMBERED_SAVEPOINTS = 16
@@ -26,6 +27,7 @@ class SnapshotFileCleaner:
     def __init__(self, storage: CheckpointStorage, needed: Callable[[], Collection[str]]) -> None:
         self._storage = storage
         self._needed = needed
+        self._patience = Patience()
         self._released: set[str] = set()
         self._given_up: OrderedDict[int, SavepointLocation] = OrderedDict()
 
@@ -35,8 +37,14 @@ class SnapshotFileCleaner:
         """
         self._released.update(*files)
         deletable = self._released.difference(self._needed())
-        self._released -= deletable
-        self._released |= self._storage.delete_paths(sorted(deletable))
+        if not deletable:
+            return
+        try:
+            left = self._patience.ask("delete files", lambda: self._storage.delete_paths(sorted(deletable)))
+        except StorageError as error:
+            _log.warning("Files that nothing needs could not be deleted for now: %s", error)
+        else:
+            self._released = (self._released - deletable) | left
 
     def give_up(self, pending: PendingCheckpoint) -> None:
         """A snapshot was aborted: what was acknowledged of it, and what was written and not yet acknowledged."""
@@ -53,9 +61,10 @@ class SnapshotFileCleaner:
         savepoint = self._given_up.get(request.checkpoint_id)
         try:
             if savepoint is not None:
-                savepoint.discard()
+                self._patience.ask("delete a savepoint", savepoint.discard)
             else:
-                self.release(self._storage.paths_of(FileOrigin(request.attempt, request.checkpoint_id)))
+                origin = FileOrigin(request.attempt, request.checkpoint_id)
+                self.release(self._patience.ask("list files", lambda: self._storage.paths_of(origin)))
         except StorageError as error:
             _log.warning("Files of the aborted snapshot %d could not be deleted: %s", request.checkpoint_id, error)
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from random import Random
 from typing import Any
 
-from holdfast.checkpoint import recovery
+from holdfast.checkpoint import course, recovery
 from holdfast.checkpoint.assembly import assemble
 from holdfast.checkpoint.cleaner import SnapshotFileCleaner
 from holdfast.checkpoint.completed import CompletedCheckpoint
@@ -140,26 +140,17 @@ class CheckpointCoordinator:
             return None
         return self.trigger(SnapshotTrigger(), epoch, now)
 
-    def trigger(self, trigger: SnapshotTrigger, epoch: int, now: int) -> CheckpointRequest | None:
-        """Begin a snapshot in epoch ``epoch``, whatever interval, pause and concurrency say; None when it cannot begin,
-        of which ``trigger`` is told.
+    def trigger(self, trigger: SnapshotTrigger, epoch: int, now: int) -> CheckpointRequest:
+        """Begin a snapshot in epoch ``epoch``, whatever interval, pause and concurrency say. When it cannot begin,
+        ``trigger`` is told too.
         """
         try:
             number = self._ids.next()
-        except LeadershipLostError:
-            trigger.fail(CheckpointFailureReason.LEADERSHIP_LOST)
+        except (LeadershipLostError, StorageError) as error:
+            lost, reasons = isinstance(error, LeadershipLostError), CheckpointFailureReason
+            trigger.refuse(reasons.LEADERSHIP_LOST if lost else reasons.IO_EXCEPTION, str(error))
             raise
-        except StorageError as error:
-            trigger.fail(CheckpointFailureReason.IO_EXCEPTION, str(error))
-            raise
-        savepoint: SavepointLocation | None = None
-        if trigger.snapshot_type.is_savepoint:
-            try:
-                savepoint = SavepointLocation.create(trigger.directory, self._job.job_id)
-            except CheckpointError as error:
-                trigger.fail(CheckpointFailureReason.IO_EXCEPTION, str(error))
-                return None
-        base, job = self._base_for(trigger), self._job
+        base, job, savepoint = self._base_for(trigger), self._job, trigger.location
         request = CheckpointRequest(
             checkpoint_id=number,
             checkpoint_type=trigger.snapshot_type,
@@ -169,12 +160,14 @@ class CheckpointCoordinator:
             base_epoch=base.metadata.epoch if base is not None else None,
             full=frozenset() if base is None else full_images_due(base.metadata, job.operators, job.backend),
             savepoint_format=trigger.savepoint_format if savepoint is not None else None,
+            trigger_id=trigger.trigger_id,
         )
         pending = PendingCheckpoint(request, job.subtasks(), base, now + self._policy.timeout_ms)
         pending.trigger, pending.savepoint = trigger, savepoint
         self._pending[request.checkpoint_id] = pending
         self._schedule.triggered(now)
         self.statistics.triggered(request, len(pending.expected))
+        course.log_begin(pending)
         return request
 
     def writer_for(self, request: CheckpointRequest) -> SnapshotWriter:
@@ -202,8 +195,10 @@ class CheckpointCoordinator:
             result = AcknowledgeResult.DISCARDED
         else:
             result = AcknowledgeResult.UNKNOWN
-        if result is AcknowledgeResult.SUCCESS:
-            self.statistics.acknowledged(checkpoint_id, snapshot, self._clock())
+        if pending is not None and result is AcknowledgeResult.SUCCESS:
+            now = self._clock()
+            self.statistics.acknowledged(checkpoint_id, snapshot, now)
+            course.log_acknowledged(snapshot, self._job, now - pending.request.timestamp)
         elif pending is None or pending.savepoint is None:
             self._cleaner.release(snapshot_files(snapshot))
         return result
@@ -237,6 +232,7 @@ class CheckpointCoordinator:
             self.abort(checkpoint_id, CheckpointFailureReason.FINALIZE_CHECKPOINT_FAILURE, str(error))
             return None
         failpoint("checkpoint.after-metadata", checkpoint=checkpoint_id, epoch=pending.request.epoch)
+        course.log_completed(pending, completed)
         self._settle(completed, pending.trigger)
         self._cleaner.release(*(replaced.files() for replaced in subsumed))
         return completed
@@ -249,7 +245,7 @@ class CheckpointCoordinator:
         pending.discard()
         self._ended.append(checkpoint_id)
         text = f"{reason.text} {message}".rstrip()
-        _log.warning("Checkpoint %d was aborted: %s", checkpoint_id, text)
+        course.log_aborted(pending, text)
         self.statistics.failed(checkpoint_id, reason, text, self._clock())
         if pending.request.checkpoint_type is not SnapshotType.SAVEPOINT:
             self._notifications.append(Notification(NotificationKind.ABORTED, checkpoint_id))
@@ -283,6 +279,10 @@ class CheckpointCoordinator:
         """The job is to end with a savepoint: checkpoints that are under way would publish rows behind it."""
         for number in self._pending_checkpoints():
             self.abort(number, CheckpointFailureReason.CHECKPOINT_COORDINATOR_SUSPEND)
+
+    def tell_completed(self, checkpoint_id: int) -> None:
+        """Functions hear of it with the next epoch."""
+        self._notifications.append(Notification(NotificationKind.COMPLETE, checkpoint_id))
 
     def take_notifications(self) -> list[Notification]:
         """Notifications since the last call, in order, for the next epoch to carry."""
@@ -376,7 +376,7 @@ class CheckpointCoordinator:
             for older in self._pending_checkpoints():
                 if older < number:
                     self.abort(older, CheckpointFailureReason.CHECKPOINT_SUBSUMED)
-            self._notifications.append(Notification(NotificationKind.COMPLETE, number))
+            self.tell_completed(number)
         trigger.completed = completed
         if not trigger.ends_job:
             trigger.succeed()

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import time
-
-import msgspec
-
-from holdfast.checkpoint.completed import CompletedCheckpoint
 from holdfast.checkpoint.driver_record import DriverRecord
 from holdfast.checkpoint.end_record import EndRecord, FileEndRecord
+from holdfast.checkpoint.job_end import JobEnd
 from holdfast.checkpoint.job_lock import JobLock
 from holdfast.errors import ConfigurationError, JobEndedError, JobLockedError
-from holdfast.state.handles import CheckpointMetadata
 from holdfast.state.snapshot_files import ATTEMPTS_FOLDER
 from holdfast.storage.filesystem import Storage
 
@@ -19,18 +14,6 @@ _ATTEMPTS_KEPT = 16
 _CLAIMED = "claimed"
 _ADDRESS = "address"
 _KEEPER = "high-availability"
-
-
-class JobEnd(msgspec.Struct, frozen=True):
-    """How a job ended that must not begin again."""
-
-    status: str
-    at: str
-    #: What it ended with, and goes on from; its numbers tell it from others wherever it was copied to. A driver that
-    #: died may have taken one of the same id.
-    savepoint: str | None = None
-    savepoint_id: int | None = None
-    savepoint_attempt: int | None = None
 
 
 class JobDirectory:
@@ -140,58 +123,35 @@ class JobDirectory:
     def claimed_snapshot(self) -> str | None:
         return self._storage.read(_CLAIMED).decode() if self._storage.exists(_CLAIMED) else None
 
-    def record_end(self, status: str, savepoint: CompletedCheckpoint | None = None) -> None:
-        """Record, durably, that the job has ended, and that only ``savepoint`` is left to go on from."""
-        end = JobEnd(
-            status,
-            time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-            savepoint.location if savepoint is not None else None,
-            savepoint.checkpoint_id if savepoint is not None else None,
-            savepoint.metadata.attempt if savepoint is not None else None,
-        )
-        self.end_record.write(msgspec.json.encode(end))
+    def record_end(self, end: JobEnd) -> None:
+        """Record, durably, that the job has ended, and that only the savepoint named there is left to go on from."""
+        self.end_record.write(end.encode())
 
-    def has_ended(self, newest_checkpoint: int | None = None) -> bool:
-        """Whether a run of this job has ended, so that it goes on from the savepoint that it ended with, or not at
-        all. It has not when it went on already, and has a checkpoint from behind that savepoint.
-        """
-        if self.end_record.read() is None:
-            return False
-        end = self._read_end()
-        if end is None or end.savepoint_id is None or newest_checkpoint is None:
-            return True
-        return newest_checkpoint <= end.savepoint_id
+    def read_end(self, newest_checkpoint: int | None = None) -> JobEnd | None:
+        """How a run of this job ended; None when none did, or the job went on since and has ``newest_checkpoint``."""
+        content = self.end_record.read()
+        end = JobEnd.decode(content) if content is not None else None
+        return end if end is not None and end.still_holds(newest_checkpoint) else None
 
-    def check_may_go_on(self, restored: CheckpointMetadata | None = None) -> None:
-        """JobEndedError for a job that has ended, since another run would publish its results again; unless
-        ``restored`` is the savepoint that it ended with.
-        """
-        end = self._read_end()
-        if end is None or end.savepoint_id is None:
-            told = "it is not known how" if end is None else f"{end.status} at {end.at}"
-            raise JobEndedError(
+    def refusal(self, end: JobEnd) -> JobEndedError:
+        """For a driver that would begin the job again: that would publish its results again."""
+        told = f"{end.status} at {end.at}" if end.status else "it is not known how"
+        if end.savepoint_id is None:
+            return JobEndedError(
                 f"job {self._job_id} has ended before ({told}; {self.end_record.location} says so), and "
                 "no checkpoint of it is left: another run would begin at the beginning of its sources and publish its "
                 "results again. Start it under another holdfast.job-id. To repeat this one, remove the results that it "
                 f"published, delete {self.uri} and start again."
             )
-        ended_with = self._job_id, end.savepoint_id, end.savepoint_attempt
-        if restored is None or (restored.job_id, restored.checkpoint_id, restored.attempt) != ended_with:
-            raise JobEndedError(
-                f"job {self._job_id} was stopped with a savepoint ({end.status} at {end.at}; "
-                f"{self.end_record.location} says so). Go on from it with execution.state-recovery.path: "
-                f"{end.savepoint}, or wherever it was copied to; or start another job under another holdfast.job-id."
-            )
+        return JobEndedError(
+            f"job {self._job_id} was stopped with a savepoint ({told}; {self.end_record.location} says so). Go on from "
+            f"it with execution.state-recovery.path: {end.savepoint}, or wherever it was copied to; or start another "
+            "job under another holdfast.job-id."
+        )
 
     def forget_end(self) -> None:
         """The job has gone on."""
         self.end_record.delete()
-
-    def _read_end(self) -> JobEnd | None:
-        try:
-            return msgspec.json.decode(self.end_record.read() or b"", type=JobEnd)
-        except (msgspec.MsgspecError, ValueError):
-            return None
 
     def __enter__(self) -> JobDirectory:
         self.lock()

@@ -6,7 +6,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import ClassVar
 
-from holdfast.checkpoint.job_directory import JobDirectory, JobEnd
+from holdfast.checkpoint.job_directory import JobDirectory
+from holdfast.checkpoint.job_end import JobEnd
 
 #: Called while one waits, with the seconds to wait. It may raise, to wait no longer.
 Pause = Callable[[float], None]
@@ -49,8 +50,12 @@ class Leadership(ABC):
     def check(self) -> None:
         """Make sure that this driver leads at this moment, waiting out a doubt; LeadershipLostError when not."""
 
-    def announce_end(self, status: str) -> None:
+    def announce_end(self, end: JobEnd) -> None:
         """Tell drivers that wait that there is nothing left for them to do."""
+
+    def stood_by(self, end: JobEnd) -> bool:
+        """Whether the job came to this end while this driver waited to lead it, or led it."""
+        return False
 
     @abstractmethod
     def publish_address(self, address: str) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import secrets
 import threading
 from concurrent.futures import Future
 from dataclasses import dataclass, field
@@ -9,10 +11,16 @@ from enum import StrEnum
 
 from holdfast.checkpoint.completed import CompletedCheckpoint
 from holdfast.checkpoint.reasons import CheckpointFailureReason
-from holdfast.errors import CheckpointError
+from holdfast.checkpoint.savepoint import SavepointLocation
+from holdfast.errors import CheckpointError, StorageError
 from holdfast.state.handles import SavepointFormat, SnapshotType
 
+_log = logging.getLogger(__name__)
 _QUEUE_LIMIT = 1000
+
+
+def new_trigger_id() -> str:
+    return secrets.token_hex(16)
 
 
 class CheckpointKind(StrEnum):
@@ -31,8 +39,10 @@ class SnapshotTrigger:
 
     snapshot_type: SnapshotType = SnapshotType.CHECKPOINT
     kind: CheckpointKind = CheckpointKind.CONFIGURED
+    #: By which whoever asked for it follows it; empty where nobody did.
+    trigger_id: str = ""
     #: Where a savepoint goes, and what it is written in.
-    directory: str = ""
+    location: SavepointLocation | None = None
     savepoint_format: SavepointFormat = SavepointFormat.CANONICAL
     #: The input counts as ended first: event time comes to its end and functions finish.
     drain: bool = False
@@ -51,9 +61,22 @@ class SnapshotTrigger:
         if not self.outcome.done():
             self.outcome.set_exception(CheckpointError(f"{reason.text} {message}".rstrip(), reason))
 
+    def refuse(self, reason: CheckpointFailureReason, message: str = "") -> None:
+        """It does not begin. The folder that waited for it goes, in a thread: a storage may take its time."""
+        self.fail(reason, message)
+        if self.location is not None:
+            threading.Thread(target=_discard, args=(self.location,), name="holdfast-refused", daemon=True).start()
+
     def succeed(self) -> None:
         if not self.outcome.done() and self.completed is not None:
             self.outcome.set_result(self.completed)
+
+
+def _discard(location: SavepointLocation) -> None:
+    try:
+        location.discard()
+    except StorageError as error:
+        _log.warning("The folder %s of a savepoint that did not begin stays: %s", location.path, error)
 
 
 class TriggerQueue:
@@ -80,7 +103,12 @@ class TriggerQueue:
             self._open = False
             waiting, self._waiting = self._waiting, []
         for trigger in waiting:
-            trigger.fail(reason)
+            trigger.refuse(reason)
+
+    @property
+    def is_open(self) -> bool:
+        with self._lock:
+            return self._open
 
     def add(self, trigger: SnapshotTrigger) -> None:
         """Wait for an epoch; a request that cannot be taken fails at once."""
@@ -91,7 +119,7 @@ class TriggerQueue:
                 return
             running = self._open
         reasons = CheckpointFailureReason
-        trigger.fail(reasons.TOO_MANY_CHECKPOINT_REQUESTS if running else reasons.NOT_ALL_REQUIRED_TASKS_RUNNING)
+        trigger.refuse(reasons.TOO_MANY_CHECKPOINT_REQUESTS if running else reasons.NOT_ALL_REQUIRED_TASKS_RUNNING)
 
     def waiting(self, may_checkpoint: bool = True) -> bool:
         """Whether ``take`` would give something."""

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
+from operator import eq
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +17,10 @@ from holdfast.common import rest_options
 from holdfast.common.config_files import find_config_file, read_config_file
 from holdfast.common.configuration import Configuration
 from holdfast.common.settings_parser import zookeeper_settings
+from holdfast.errors import StorageError
 from holdfast.server.archive import JobArchive
 from holdfast.server.jobs_directory import JobsDirectory, ServerRecord
+from holdfast.server.last_seen import keep_lost_jobs
 from holdfast.server.settings import history_settings, jobs_directory
 from holdfast.server.token import read_token
 
@@ -48,21 +52,30 @@ class Place:
         return JobArchive(history_settings(self.configuration, os.environ))
 
     def records(self) -> list[ServerRecord]:
-        return JobsDirectory(self.directory).living()
+        directory = JobsDirectory(self.directory)
+        keep_lost_jobs(directory, self.archive())
+        return directory.living()
 
     def client_at_address(self) -> RestClient | None:
         return None if self.address is None else self._client(self.address)
 
-    def _leader_elsewhere(self, job_id: str) -> RestClient | None:
-        """The driver that leads a job by ZooKeeper, perhaps on another host."""
+    def _leaders(self, job_id: str | None = None) -> dict[str, str]:
+        """By job: the address of the driver that leads it by ZooKeeper, perhaps on another host. Of one job, or all."""
         zookeeper = zookeeper_settings(self.configuration)
         if zookeeper is None:
-            return None
+            return {}
         # Imported here: it needs an extra that most command lines do without.
-        from holdfast.checkpoint.zookeeper.address import leader_address
+        from holdfast.checkpoint.zookeeper.address import leader_address, leader_addresses
 
-        address = leader_address(zookeeper, job_id)
-        return None if address is None else self._client(address)
+        try:
+            if job_id is None:
+                return leader_addresses(zookeeper)
+            address = leader_address(zookeeper, job_id)
+        except StorageError as error:
+            # Drivers of this host may be found without it.
+            print(error, file=sys.stderr)
+            return {}
+        return {} if address is None else {job_id: address}
 
     def _client(self, address: str) -> RestClient:
         told = self.configuration.get(rest_options.TOKEN_FILE)
@@ -76,12 +89,11 @@ class Place:
         at_address = self.client_at_address()
         if at_address is not None:
             return at_address
-        drivers = [client_of(record) for record in self.records() if record.has(job_id)]
+        here = [client_of(record) for record in self.records() if record.has(job_id)]
+        leading = [self._client(address) for address in self._leaders(job_id).values()]
+        drivers = [*_known_here(leading, here), *here]
         if drivers:
             return _leading(drivers, job_id)
-        elsewhere = self._leader_elsewhere(job_id)
-        if elsewhere is not None:
-            return elsewhere
         archived = self.archive().read(job_id)
         if archived is not None:
             raise CommandError(f"Job {job_id} has ended: it is {archived.status}.")
@@ -97,26 +109,42 @@ class Place:
         if at_address is not None:
             yield from at_address.get("/jobs/overview")["jobs"]
             return
-        seen: set[str] = set()
-        for record in self.records():
-            if application_id is not None and record.application_id != application_id:
-                continue
-            for job in _jobs_of(record):
-                if record.has(job["jid"]) and job["jid"] not in seen:
-                    seen.add(job["jid"])
-                    yield job
+        found: dict[str, dict[str, Any]] = {}
+        for client, has in self._drivers(application_id):
+            for job in _jobs_of(client):
+                # Of several drivers of one job, all but one wait for it.
+                if has(job["jid"]) and found.get(job["jid"], job)["state"] in (job["state"], *_WAITING):
+                    found[job["jid"]] = job
+        yield from found.values()
         if application_id is None:
-            yield from (old.overview for old in self.archive().overviews() if old.job_id not in seen)
+            yield from (old.overview for old in self.archive().overviews() if old.job_id not in found)
+
+    def _drivers(self, application_id: str | None) -> Iterator[tuple[RestClient, Callable[[str], bool]]]:
+        """All that can be found, each with what tells whether a job is one of its own."""
+        records = [each for each in self.records() if application_id in (None, each.application_id)]
+        for record in records:
+            yield client_of(record), record.has
+        if application_id is None:
+            known = {record.url for record in records}
+            for job_id, address in self._leaders().items():
+                if address not in known:
+                    yield self._client(address), partial(eq, job_id)
 
 
-def _jobs_of(record: ServerRecord) -> list[dict[str, Any]]:
-    """None where the driver lives and does not answer: others may."""
+def _jobs_of(client: RestClient) -> list[dict[str, Any]]:
+    """None where the driver does not answer: others may."""
     try:
-        jobs: list[dict[str, Any]] = client_of(record).get("/jobs/overview")["jobs"]
+        jobs: list[dict[str, Any]] = client.get("/jobs/overview")["jobs"]
     except CommandError as error:
-        print(f"Driver {record.process.describe()}: {error}", file=sys.stderr)
+        print(error, file=sys.stderr)
         return []
     return jobs
+
+
+def _known_here(leading: list[RestClient], here: list[RestClient]) -> list[RestClient]:
+    """Those at the same addresses as drivers of this host, of which the token is known."""
+    by_url = {client.url: client for client in here}
+    return [by_url.get(client.url, client) for client in leading]
 
 
 def _leading(drivers: list[RestClient], job_id: str) -> RestClient:

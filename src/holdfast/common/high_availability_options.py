@@ -5,16 +5,29 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Any
 
-from holdfast.common.option_types import DURATION, TEXT, Option, choice
+from holdfast.common.option_types import BOOLEAN, DURATION, TEXT, Option, choice
 
 _PREFIX = "high-availability."
 _ZOOKEEPER = _PREFIX + "zookeeper."
 _CLIENT = _ZOOKEEPER + "client."
+_SASL = "zookeeper.sasl."
+_OWN = "holdfast.zookeeper."
 
 
 class HighAvailabilityType(StrEnum):
     NONE = "NONE"
     ZOOKEEPER = "zookeeper"
+
+
+class AccessList(StrEnum):
+    OPEN = "open"
+    CREATOR = "creator"
+
+
+class SaslMechanism(StrEnum):
+    NONE = "NONE"
+    GSSAPI = "GSSAPI"
+    DIGEST_MD5 = "DIGEST-MD5"
 
 
 TYPE: Option[HighAvailabilityType] = Option(
@@ -61,19 +74,54 @@ CONNECTION_TIMEOUT: Option[int] = Option(
 RETRY_WAIT: Option[int] = Option(
     _CLIENT + "retry-wait", DURATION, 5_000, "Longest pause between two tries to connect.", least=1
 )
+ACCESS_LIST: Option[AccessList] = Option(
+    _CLIENT + "acl",
+    choice({kind.value: kind for kind in AccessList}),
+    AccessList.OPEN,
+    "Who may read and change the nodes of a job: everybody who reaches ZooKeeper (`open`), or whoever shows the "
+    "credentials of the driver that made them (`creator`), by one of the options below.",
+)
+AUTHORIZATION: Option[str | None] = Option(
+    _CLIENT + "authorization",
+    TEXT,
+    None,
+    "What drivers and the command line show ZooKeeper, `scheme:credential`, such as `digest:user:password`. Keep the "
+    "file that it is in to yourself.",
+)
+SASL_DISABLE: Option[bool] = Option(_SASL + "disable", BOOLEAN, False, "Never use SASL, whatever the mechanism says.")
+SASL_SERVICE: Option[str] = Option(
+    _SASL + "service-name", TEXT, "zookeeper", "The service of ZooKeeper's principal, for GSSAPI."
+)
+SASL_MECHANISM: Option[SaslMechanism] = Option(
+    _OWN + "sasl-mechanism",
+    choice({kind.value: kind for kind in SaslMechanism}),
+    SaslMechanism.NONE,
+    "Show who one is by SASL: `GSSAPI` (a Kerberos ticket of the process; needs the package `kerberos` or `winkerberos`"
+    "), or `DIGEST-MD5` (user and password below).",
+)
+SASL_USER: Option[str | None] = Option(_OWN + "sasl-username", TEXT, None, "The user of `DIGEST-MD5`.")
+SASL_PASSWORD: Option[str | None] = Option(_OWN + "sasl-password", TEXT, None, "The password of `DIGEST-MD5`.")
+TLS: Option[bool] = Option(
+    _OWN + "tls", BOOLEAN, False, "Speak TLS with ZooKeeper, at its secure port. Names of servers are checked."
+)
+TLS_AUTHORITY: Option[str | None] = Option(
+    _OWN + "tls-ca",
+    TEXT,
+    None,
+    "File with the certificates (PEM) that vouch for the servers.",
+    default_text="what the system trusts",
+)
+TLS_CERTIFICATE: Option[str | None] = Option(
+    _OWN + "tls-certificate", TEXT, None, "File with the certificate (PEM) that this client shows, if servers want one."
+)
+TLS_KEY: Option[str | None] = Option(_OWN + "tls-key", TEXT, None, "File with the key (PEM) of that certificate.")
 
-HIGH_AVAILABILITY: tuple[Option[Any], ...] = (
-    TYPE,
-    QUORUM,
-    ROOT,
-    CLUSTER_ID,
-    STORAGE_DIRECTORY,
-    SESSION_TIMEOUT,
-    CONNECTION_TIMEOUT,
-    RETRY_WAIT,
+HIGH_AVAILABILITY: tuple[Option[Any], ...] = tuple(
+    value for value in list(globals().values()) if isinstance(value, Option)
 )
 
 HIGH_AVAILABILITY_WITHOUT_EFFECT: dict[str, str] = {
+    _SASL + "login-context-name": "there is no JAAS configuration; see `holdfast.zookeeper.sasl-mechanism`",
     _CLIENT + "max-retry-attempts": "a leader tries until its session is lost, a standby for as long as it waits",
     _CLIENT + "tolerate-suspended-connections": "always so: checkpoints wait until the session is lost or back",
     _PREFIX + "jobmanager.port": "drivers talk to each other through ZooKeeper only",

@@ -40,6 +40,10 @@ class JobExecutionResult:
         """Epochs, failures and warnings of the job. Not in PyFlink."""
         return self._history
 
+    def get_savepoint_path(self) -> str | None:
+        """The savepoint that the job was stopped or cancelled with, in this driver or in another. Not in PyFlink."""
+        return self._history.savepoint
+
     def to_string(self) -> str:
         return f"Job {self._job_id} finished after {self.get_net_runtime()} ms"
 

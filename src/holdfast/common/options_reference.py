@@ -9,12 +9,13 @@ _SECTIONS = (
     ("Checkpoints", ("execution.checkpointing.",)),
     ("Recovery", ("execution.state-recovery.", "holdfast.recovery.")),
     ("Restart strategies", ("restart-strategy.",)),
-    ("High availability", ("high-availability.",)),
+    ("High availability", ("high-availability.", "zookeeper.", "holdfast.zookeeper.")),
     ("RocksDB", ("state.backend.rocksdb.",)),
     ("State", ("state.", "holdfast.state.")),
     (
         "Job server and history",
-        ("rest.", "holdfast.rest.", "security.", "holdfast.jobs-dir", "jobmanager.archive.", "historyserver.", "web."),
+        ("rest.", "holdfast.rest.", "security.", "holdfast.jobs-dir", "holdfast.history.",
+         "jobmanager.archive.", "historyserver.", "web."),
     ),
     ("Job and epochs", ("",)),
 )

@@ -146,6 +146,13 @@ ARCHIVE_RETAINED: Option[int] = Option(
     "Ended jobs whose history is kept; the oldest ones go first.",
     least=1,
 )
+ARCHIVE_INTERVAL: Option[int] = Option(
+    "holdfast.history.interval",
+    DURATION,
+    10_000,
+    "How often a driver with a job server notes what it knows of its jobs: what is listed of them when it is killed.",
+    least=100,
+)
 REFRESH: Option[int] = Option("web.refresh-interval", DURATION, 3_000, "How often the page asks for news.", least=100)
 
 REST: tuple[Option[object], ...] = tuple(value for value in list(globals().values()) if isinstance(value, Option))

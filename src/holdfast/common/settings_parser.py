@@ -23,7 +23,9 @@ from holdfast.types.settings import (
     RestartKind,
     RestartSettings,
     StorageKind,
+    ZooKeeperAccess,
     ZooKeeperSettings,
+    ZooKeeperTls,
 )
 
 #: Backend names of older Flink versions: the backend and the checkpoint storage that they stand for.
@@ -73,7 +75,7 @@ def parse_settings(configuration: Configuration) -> ParsedSettings:
         job_id=configuration.get(options.JOB_ID),
         mode=configuration.get(options.EXECUTION_MODE),
         chaining=configuration.get(options.OPERATOR_CHAINING),
-        zookeeper=zookeeper_settings(configuration),
+        zookeeper=_zookeeper_of_job(configuration),
     )
 
 
@@ -174,14 +176,8 @@ def zookeeper_settings(configuration: Configuration) -> ZooKeeperSettings | None
     if get(keys.TYPE) is keys.HighAvailabilityType.NONE:
         return None
     quorum = get(keys.QUORUM)
-    for key, value, meaning in (
-        (keys.QUORUM.key, quorum, "the servers of ZooKeeper, 'host:port,host:port,...'"),
-        (options.JOB_ID.key, get(options.JOB_ID), "the id under which all drivers of the job know it"),
-    ):
-        if not value:
-            raise ConfigurationError(
-                f"The option '{keys.TYPE.key}' is 'zookeeper' and '{key}' is not set; expected {meaning}"
-            )
+    if not quorum:
+        raise _missing_with_zookeeper(keys.QUORUM.key, "the servers of ZooKeeper, 'host:port,host:port,...'")
     return ZooKeeperSettings(
         quorum=str(quorum),
         root=get(keys.ROOT),
@@ -189,6 +185,50 @@ def zookeeper_settings(configuration: Configuration) -> ZooKeeperSettings | None
         session_timeout_ms=get(keys.SESSION_TIMEOUT),
         connection_timeout_ms=get(keys.CONNECTION_TIMEOUT),
         retry_wait_ms=get(keys.RETRY_WAIT),
+        access=_zookeeper_access(configuration),
+    )
+
+
+def _zookeeper_access(configuration: Configuration) -> ZooKeeperAccess:
+    get, keys = configuration.get, high_availability_options
+    authorization = get(keys.AUTHORIZATION)
+    if authorization is not None and not all(authorization.partition(":")):
+        raise ConfigurationError(
+            f"The option '{keys.AUTHORIZATION.key}' has no scheme, or no credential; expected 'scheme:credential', "
+            "such as 'digest:user:password'"
+        )
+    tls = None
+    if get(keys.TLS):
+        tls = ZooKeeperTls(get(keys.TLS_AUTHORITY), get(keys.TLS_CERTIFICATE), get(keys.TLS_KEY))
+    sasl = {} if get(keys.SASL_DISABLE) else _zookeeper_sasl(configuration)
+    return ZooKeeperAccess(authorization, get(keys.ACCESS_LIST) is keys.AccessList.CREATOR, sasl, tls)
+
+
+def _zookeeper_sasl(configuration: Configuration) -> dict[str, str]:
+    get, keys = configuration.get, high_availability_options
+    mechanism, user, password = get(keys.SASL_MECHANISM), get(keys.SASL_USER), get(keys.SASL_PASSWORD)
+    if mechanism is keys.SaslMechanism.NONE:
+        return {}
+    if mechanism is keys.SaslMechanism.GSSAPI:
+        return {"mechanism": mechanism.value, "service": get(keys.SASL_SERVICE)}
+    if not user or not password:
+        raise ConfigurationError(
+            f"The option '{keys.SASL_MECHANISM.key}' is '{mechanism.value}'; it needs '{keys.SASL_USER.key}' and "
+            f"'{keys.SASL_PASSWORD.key}'"
+        )
+    return {"mechanism": mechanism.value, "username": user, "password": password}
+
+
+def _zookeeper_of_job(configuration: Configuration) -> ZooKeeperSettings | None:
+    found = zookeeper_settings(configuration)
+    if found is not None and not configuration.get(options.JOB_ID):
+        raise _missing_with_zookeeper(options.JOB_ID.key, "the id under which all drivers of the job know it")
+    return found
+
+
+def _missing_with_zookeeper(key: str, meaning: str) -> ConfigurationError:
+    return ConfigurationError(
+        f"The option '{high_availability_options.TYPE.key}' is 'zookeeper' and '{key}' is not set; expected {meaning}"
     )
 
 

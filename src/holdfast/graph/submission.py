@@ -6,6 +6,7 @@ import logging
 import threading
 import uuid
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import cloudpickle
@@ -16,6 +17,7 @@ from holdfast.checkpoint.job import JobFacts, JobOperator
 from holdfast.checkpoint.job_directory import JobDirectory
 from holdfast.checkpoint.restore_rules import match_operators
 from holdfast.checkpoint.storage import FileCheckpointStorage, open_snapshot
+from holdfast.errors import CheckpointError, StorageError
 from holdfast.graph.job_graph import JobGraph, JobSettings, build_job_graph
 from holdfast.graph.planner import plan_job
 from holdfast.graph.stream_graph import StreamGraph
@@ -166,10 +168,20 @@ def _snapshot_to_start_from(graph: JobGraph) -> CheckpointMetadata | None:
         storage = FileCheckpointStorage(checkpoint.directory, graph.job_id)
         store = FileCompletedCheckpointStore(storage, checkpoint.num_retained)
         store.recover()
-        latest, directory = store.latest(), JobDirectory(checkpoint.directory, graph.job_id)
-        if latest is not None and not directory.has_ended(latest.checkpoint_id):
+        latest = store.latest()
+        end = JobDirectory(checkpoint.directory, graph.job_id).read_end(latest.checkpoint_id if latest else None)
+        if latest is not None and end is None:
             return latest.metadata
+        if end is not None and not end.published:
+            return _readable(recovery.path) or _readable(end.savepoint)
     return open_snapshot(recovery.path)[0] if recovery.path is not None else None
+
+
+def _readable(path: str | None) -> CheckpointMetadata | None:
+    """Of a job whose end is brought about: whoever does that tells what is missing."""
+    with suppress(CheckpointError, StorageError):
+        return open_snapshot(path)[0] if path is not None else None
+    return None
 
 
 def _warn_about_checkpointing(graph: JobGraph) -> None:

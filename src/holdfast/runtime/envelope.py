@@ -43,6 +43,8 @@ class Barrier(msgspec.Struct, frozen=True, array_like=True):
     checkpoint_type: str | None
     nonce: str
     count: int
+    #: Of a snapshot that somebody asked for.
+    trigger_id: str = ""
 
 
 class ChannelStatus(msgspec.Struct, frozen=True, array_like=True):

@@ -7,6 +7,7 @@ from enum import StrEnum
 
 import msgspec
 
+from holdfast.runtime.envelope import Barrier
 from holdfast.state.handles import CheckpointRequest, OperatorRecord, SubtaskSnapshot
 from holdfast.state.snapshot_io import SnapshotReader, SnapshotWriter
 
@@ -70,6 +71,14 @@ class EpochSpec:
     #: How long a task waits for its snapshot to be stored before it lets the upload go on alone; None is without end.
     upload_wait_seconds: float | None = None
 
+    def barrier(self, nonce: str) -> Barrier:
+        """What an execution of this epoch closes its links with; each link adds its count."""
+        request = self.checkpoint
+        if request is None:
+            return Barrier(self.attempt, self.epoch, None, None, nonce, 0)
+        number, kind = request.checkpoint_id, request.checkpoint_type
+        return Barrier(self.attempt, self.epoch, number, kind, nonce, 0, request.trigger_id)
+
     def base_nonce(self, level: int, slot: int) -> str:
         """The nonce of the stamp that the task of (level, slot) continues."""
         return self.accepted[level][slot] if self.accepted else f"restore-{self.attempt}-{self.restore_nonce}"
@@ -113,6 +122,8 @@ class Acknowledgement(msgspec.Struct, frozen=True):
     snapshot_failure: str | None = None
     #: The snapshots are still being stored: the name of the note that will say what became of them.
     late_snapshots: str | None = None
+    #: Of the snapshot that somebody asked for, as the barriers brought it.
+    trigger_id: str = ""
     #: The earliest processing-time timer of the task's operators, in milliseconds.
     next_timer: int | None = None
     #: Nothing more will come out of any operator of this task.

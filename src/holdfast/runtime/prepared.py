@@ -48,6 +48,8 @@ class PreparedSubtask:
     sync_millis: int
     #: Of the execution.
     nonce: str = ""
+    #: As the barriers of the execution brought it.
+    trigger_id: str = ""
     #: From the trigger to the first barrier that came here, and from that to the last.
     start_delay_millis: int = 0
     alignment_millis: int = 0
@@ -63,6 +65,7 @@ class PreparedSubtask:
             watermark=self.watermark,
             finished=self.finished,
             nonce=self.nonce,
+            trigger_id=self.trigger_id,
             start_delay_millis=self.start_delay_millis,
             alignment_millis=self.alignment_millis,
             sync_millis=self.sync_millis,

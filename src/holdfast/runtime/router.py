@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 
@@ -81,14 +82,7 @@ class Outbox:
                 self.send(slot, CONTROL_EDGE, self._sender, 0, pack(Header()))
                 held = self._held[slot]
             assert held is not None
-            counted = Barrier(
-                barrier.attempt,
-                barrier.epoch,
-                barrier.checkpoint_id,
-                barrier.checkpoint_type,
-                barrier.nonce,
-                self._sequence[slot],
-            )
+            counted = msgspec.structs.replace(barrier, count=self._sequence[slot])
             held.payload = with_barrier(bytes(memoryview(held.payload)), counted)
             self._ready.append(held)
             self._held[slot] = None

@@ -8,6 +8,7 @@ dies anywhere leaves the stamp of the epoch before.
 
 from __future__ import annotations
 
+import logging
 import os
 import socket
 import uuid
@@ -19,14 +20,16 @@ import msgspec
 from holdfast.failpoints import failpoint
 from holdfast.runtime.aligner import Aligner
 from holdfast.runtime.chain import Chain
-from holdfast.runtime.envelope import CONTROL_EDGE, Barrier, Envelope, Header, pack, unpack_header
+from holdfast.runtime.envelope import CONTROL_EDGE, Envelope, Header, pack, unpack_header
 from holdfast.runtime.epoch import Acknowledgement, EpochSpec, RestoredJob, SinkHandle
 from holdfast.runtime.live_task import LiveTask
 from holdfast.runtime.plan import JobPlan
 from holdfast.runtime.router import Outbox
 from holdfast.runtime.upload import STORING_ERRORS, Upload, UploadResult
+from holdfast.state.handles import CheckpointRequest
 from holdfast.types.clock import wall_clock
 
+_log = logging.getLogger(__name__)
 _ack_encoder = msgspec.msgpack.Encoder()
 
 
@@ -64,6 +67,8 @@ class TaskRun:
         #: When the first barrier came, or the sources of the job began, and when the last did.
         self._first_barrier: int | None = None
         self._last_barrier = 0
+        #: Of a snapshot that somebody asked for, as the barriers brought it.
+        self._trigger_id = ""
 
     @property
     def chains(self) -> list[Chain]:
@@ -115,7 +120,7 @@ class TaskRun:
         self._aligner.accept(envelope.sender, envelope.sequence, envelope)
         if header.barrier is not None:
             self._aligner.barrier(envelope.sender, header.barrier)
-            self._note_barrier()
+            self._note_barrier(header.barrier.trigger_id)
         if envelope.edge in self._by_edge:
             self._by_edge[envelope.edge].receive(envelope.edge, envelope.channel, header, body)
             self.fire_timers()
@@ -124,19 +129,36 @@ class TaskRun:
 
     def end_input(self) -> None:
         """Everything is there, or the epoch fails."""
-        if self._level == 0:
-            self._note_barrier()
         checkpoint = self.spec.checkpoint
+        if self._level == 0:
+            self._note_barrier(checkpoint.trigger_id if checkpoint is not None else "")
         self._consumed = self._aligner.verify(
             self.spec.attempt, self.spec.epoch, checkpoint.checkpoint_id if checkpoint else None
         )
+        self._log_barrier(checkpoint)
         for chain in self.chains:
             chain.end_input(self.spec.data_frames_read)
 
-    def _note_barrier(self) -> None:
+    def _note_barrier(self, trigger_id: str) -> None:
+        self._trigger_id = trigger_id
         self._last_barrier = self._clock()
         if self._first_barrier is None:
             self._first_barrier = self._last_barrier
+
+    def _log_barrier(self, checkpoint: CheckpointRequest | None) -> None:
+        """Only of a snapshot that somebody asked for: of others there are too many."""
+        if checkpoint is None or not self._trigger_id:
+            return
+        for operator in (each for chain in self.chains for each in chain.spec.operators):
+            _log.info(
+                "Trigger %s: the barrier of snapshot %d has come to '%s' (%d/%d) in epoch %d",
+                self._trigger_id,
+                checkpoint.checkpoint_id,
+                operator.name,
+                self._slot + 1,
+                operator.parallelism,
+                self.spec.epoch,
+            )
 
     def fire_timers(self) -> None:
         """Fire the processing-time timers that are due. Not where functions are only to be closed: behind the savepoint
@@ -192,7 +214,7 @@ class TaskRun:
         if self.spec.close:
             self._task.dispose()
         self._outbox.to_coordinator(self._slot, pack(Header(), _ack_encoder.encode(acknowledgement)))
-        return self._outbox.close(self._barrier())
+        return self._outbox.close(self.spec.barrier(self._nonce))
 
     def abandon(self) -> None:
         """The execution failed: nothing of it is kept."""
@@ -213,7 +235,10 @@ class TaskRun:
         first = self._first_barrier or self._last_barrier
         # The driver's clock may be ahead of this host's.
         delay, alignment = max(0, first - checkpoint.timestamp), self._last_barrier - first
-        prepared = [replace(each, start_delay_millis=delay, alignment_millis=alignment) for each in prepared]
+        trigger = self._trigger_id
+        prepared = [
+            replace(each, start_delay_millis=delay, alignment_millis=alignment, trigger_id=trigger) for each in prepared
+        ]
         self._upload = Upload(f"{self._level}-{self._slot}-{self._nonce}", prepared, writer)
         self._upload.start()
         return None
@@ -234,23 +259,13 @@ class TaskRun:
             snapshots=stored.snapshots if stored is not None else (),
             snapshot_failure=stored.failure if stored is not None else None,
             late_snapshots=self._upload.name if stored is None and self._upload is not None else None,
+            trigger_id=self._trigger_id,
             next_timer=next_timer,
             ended=all(c.finished for c in chains),
             restored_bytes=task.restored_bytes,
             warnings=tuple(task.take_warnings()),
             host=socket.gethostname(),
             executor=f"{socket.gethostname()}/{os.getppid()}",
-        )
-
-    def _barrier(self) -> Barrier:
-        spec, checkpoint = self.spec, self.spec.checkpoint
-        return Barrier(
-            spec.attempt,
-            spec.epoch,
-            checkpoint.checkpoint_id if checkpoint else None,
-            checkpoint.checkpoint_type if checkpoint else None,
-            self._nonce,
-            0,
         )
 
 

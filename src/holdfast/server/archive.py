@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, TypeVar
 from urllib.parse import quote, unquote
 
@@ -56,6 +57,10 @@ class JobArchive:
             self._drop_old()
         except StorageError as error:
             logger.warning("The history of job %s could not be kept: %s", job_id, error)
+
+    def remove(self, job_id: str) -> None:
+        with suppress(StorageError):
+            self._storage.delete(_name(job_id))
 
     def read(self, job_id: str) -> ArchivedJob | None:
         return self._decode(job_id, ArchivedJob)

@@ -14,6 +14,7 @@ from holdfast.common.configuration import Configuration
 from holdfast.errors import MissingExtraError
 from holdfast.server.archive import JobArchive
 from holdfast.server.jobs_directory import JobsDirectory, RecordedJob, ServerRecord, new_driver_name
+from holdfast.server.last_seen import LastSeen, keep_lost_jobs
 from holdfast.server.operations import Operations
 from holdfast.server.registry import JobRegistry
 from holdfast.server.served_job import ServedJob
@@ -41,6 +42,7 @@ class DriverServer:
         self._operations = Operations(settings.store_duration_ms / 1_000)
         self._directory = JobsDirectory(settings.jobs_directory)
         self._directory.prepare()
+        keep_lost_jobs(self._directory, JobArchive(settings.history))
         self.token = None if settings.token_file is None else obtain_token(settings.token_file)
         self._listener = _listen(settings, self._registry, self._operations, self.token)
         self.url = self._listener.url
@@ -55,6 +57,9 @@ class DriverServer:
             authority=tls.authority if tls else None,
         )
         self._directory.write(self._record)
+        self._last_seen = LastSeen(self._directory.last_seen(self._record.driver))
+        self._closed = threading.Event()
+        threading.Thread(target=self._note_jobs, name="holdfast-last-seen", daemon=True).start()
         logger.info("The job server listens at %s", self.url)
 
     def publish(self, job: ServedJob) -> None:
@@ -62,6 +67,11 @@ class DriverServer:
         with self._record_lock:
             self._record = self._record.with_job(RecordedJob(job.job_id, job.gateway.name), job.application_id)
             self._directory.write(self._record)
+        self._last_seen.note([job])
+
+    def _note_jobs(self) -> None:
+        while not self._closed.wait(self._settings.history.interval_ms / 1_000):
+            self._last_seen.note(self._registry.live())
 
     def page_address(self, with_token: bool) -> str:
         """For a browser. A fragment stays there: the token in it is not sent with the address."""
@@ -75,7 +85,9 @@ class DriverServer:
     def close(self) -> None:
         """Wait a while for those who have not heard yet how their operation went, then end."""
         self._operations.wait_until_told(self._settings.linger_ms / 1_000)
+        self._closed.set()
         self._directory.remove(self._record.driver)
+        self._last_seen.remove()
         self._listener.close()
 
 

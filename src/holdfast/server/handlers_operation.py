@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import secrets
 import threading
 import traceback
 from collections.abc import Callable
@@ -11,12 +10,11 @@ from concurrent.futures import Future
 from typing import Any, TypeVar
 
 from holdfast.checkpoint.savepoint import dispose_savepoint
-from holdfast.checkpoint.triggers import CheckpointKind
+from holdfast.checkpoint.triggers import CheckpointKind, new_trigger_id
 from holdfast.errors import HoldfastError
 from holdfast.server import models_operation as models
 from holdfast.server.calls import Call, RestError
 from holdfast.server.directories import ForbiddenDirectoryError, resolve_inside
-from holdfast.server.operation_log import log_course
 from holdfast.server.operations import OperationKey, OperationKind
 from holdfast.server.served_job import ServedJob
 from holdfast.state.handles import SavepointFormat
@@ -33,9 +31,9 @@ def trigger_savepoint(call: Call) -> models.TriggerResponse:
     body = call.body or models.SavepointTrigger()
     format_type = body.format_type or SavepointFormat.CANONICAL
 
-    def begin(job: ServedJob) -> Future[str]:
+    def begin(job: ServedJob, trigger_id: str) -> Future[str]:
         directory = _directory(job, body.target_directory)
-        return job.gateway.trigger_savepoint(directory, format_type, bool(body.cancel_job))
+        return job.gateway.trigger_savepoint(directory, format_type, bool(body.cancel_job), trigger_id=trigger_id)
 
     return _start_in_job(call, OperationKind.SAVEPOINT, body.trigger_id, begin)
 
@@ -44,8 +42,9 @@ def stop(call: Call) -> models.TriggerResponse:
     body = call.body or models.StopTrigger()
     format_type = body.format_type or SavepointFormat.CANONICAL
 
-    def begin(job: ServedJob) -> Future[str]:
-        return job.gateway.stop_with_savepoint(_directory(job, body.target_directory), bool(body.drain), format_type)
+    def begin(job: ServedJob, trigger_id: str) -> Future[str]:
+        directory = _directory(job, body.target_directory)
+        return job.gateway.stop_with_savepoint(directory, bool(body.drain), format_type, trigger_id=trigger_id)
 
     return _start_in_job(call, OperationKind.SAVEPOINT, body.trigger_id, begin)
 
@@ -53,8 +52,9 @@ def stop(call: Call) -> models.TriggerResponse:
 def trigger_checkpoint(call: Call) -> models.TriggerResponse:
     body = call.body or models.CheckpointTrigger()
 
-    def begin(job: ServedJob) -> Future[int]:
-        return job.gateway.trigger_checkpoint(body.checkpoint_type or CheckpointKind.CONFIGURED)
+    def begin(job: ServedJob, trigger_id: str) -> Future[int]:
+        kind = body.checkpoint_type or CheckpointKind.CONFIGURED
+        return job.gateway.trigger_checkpoint(kind, trigger_id=trigger_id)
 
     return _start_in_job(call, OperationKind.CHECKPOINT, body.trigger_id, begin)
 
@@ -80,12 +80,12 @@ def checkpoint_status(call: Call) -> models.CheckpointTriggerStatus:
 def dispose(call: Call) -> models.TriggerResponse:
     path = resolve_inside(call.body.savepoint_path, call.server.registry.directories())
 
-    def begin(_: None) -> Future[None]:
+    def begin(_: None, trigger_id: str) -> Future[None]:
         done: Future[None] = Future()
         threading.Thread(target=_dispose, args=(path, done), name="holdfast-disposal", daemon=True).start()
         return done
 
-    return _start(call, OperationKey(OperationKind.DISPOSAL, "", secrets.token_hex(16)), lambda: None, begin)
+    return _start(call, OperationKey(OperationKind.DISPOSAL, "", new_trigger_id()), lambda: None, begin)
 
 
 def disposal_status(call: Call) -> models.DisposalStatus:
@@ -110,13 +110,13 @@ def _directory(job: ServedJob, named: str | None) -> str | None:
 
 
 def _start_in_job(
-    call: Call, kind: OperationKind, trigger_id: str | None, begin: Callable[[ServedJob], Future[Any]]
+    call: Call, kind: OperationKind, trigger_id: str | None, begin: Callable[[ServedJob, str], Future[Any]]
 ) -> models.TriggerResponse:
-    return _start(call, OperationKey(kind, call.job_id, trigger_id or secrets.token_hex(16)), call.running_job, begin)
+    return _start(call, OperationKey(kind, call.job_id, trigger_id or new_trigger_id()), call.running_job, begin)
 
 
 def _start(
-    call: Call, key: OperationKey, find_job: Callable[[], J], begin: Callable[[J], Future[Any]]
+    call: Call, key: OperationKey, find_job: Callable[[], J], begin: Callable[[J, str], Future[Any]]
 ) -> models.TriggerResponse:
     """For a request that is sent again nothing is looked for: the job may have ended by it."""
 
@@ -124,8 +124,8 @@ def _start(
         job = find_job()
         about = f", of job {key.job_id}" if key.job_id else ""
         logger.info("Trigger %s: a %s was asked for%s", key.trigger_id, key.kind.value, about)
-        future = begin(job)
-        future.add_done_callback(lambda done: log_course(key.trigger_id, key.kind, job, done))
+        future = begin(job, key.trigger_id)
+        future.add_done_callback(lambda done: _log_end(key, done))
         return future
 
     try:
@@ -135,6 +135,14 @@ def _start(
     except HoldfastError as error:
         raise RestError(400, str(error)) from error
     return models.TriggerResponse(key.trigger_id)
+
+
+def _log_end(key: OperationKey, done: Future[Any]) -> None:
+    error = done.exception()
+    if error is not None:
+        logger.warning("Trigger %s: the %s failed: %s", key.trigger_id, key.kind.value, error)
+    else:
+        logger.info("Trigger %s: the %s completed: %s", key.trigger_id, key.kind.value, done.result())
 
 
 def _operation(call: Call, kind: OperationKind) -> Future[Any]:

@@ -3,6 +3,7 @@
 ::
 
     drivers/<driver>.json    one record per driver: its process, the address of its server, its jobs
+    last-seen/<driver>/      what it would tell of its jobs if they ended now
     logs/<driver>.log        what a detached driver prints
     token                    what requests to the servers must bring
     history/                 what is left of jobs that ended
@@ -50,7 +51,7 @@ class ServerRecord(msgspec.Struct, frozen=True):
 
 
 class JobsDirectory:
-    """Records appear whole. A record whose process is gone is deleted by whoever reads it."""
+    """Records appear whole. One whose process is gone stays until somebody has kept what is known of its jobs."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -66,6 +67,9 @@ class JobsDirectory:
 
     def log_file(self, driver: str) -> Path:
         return self._root / "logs" / f"{driver}.log"
+
+    def last_seen(self, driver: str) -> Path:
+        return self._root / "last-seen" / driver
 
     def drop_old_logs(self) -> None:
         """Keep the newest, and those of drivers that live."""
@@ -91,17 +95,16 @@ class JobsDirectory:
 
     def living(self) -> list[ServerRecord]:
         """All drivers that live, or may live: of one on another host nothing here can tell."""
+        return [record for record in self._records() if record.process.fate() is not DriverFate.DEAD]
+
+    def dead(self) -> list[ServerRecord]:
+        """All drivers that are known to be gone, and left their record."""
+        return [record for record in self._records() if record.process.fate() is DriverFate.DEAD]
+
+    def _records(self) -> list[ServerRecord]:
         self._check_own()
-        records = []
-        for path in sorted(self._drivers.glob("*.json")):
-            record = self._decode(path)
-            if record is None:
-                continue
-            if record.process.fate() is DriverFate.DEAD:
-                path.unlink(missing_ok=True)
-            else:
-                records.append(record)
-        return records
+        found = [self._decode(path) for path in sorted(self._drivers.glob("*.json"))]
+        return [record for record in found if record is not None]
 
     def _check_own(self) -> None:
         """A record says where the token is sent to: nobody else may write one."""

@@ -33,14 +33,14 @@ class Gateway(Protocol):
 
     def cancel(self) -> None: ...
 
-    def trigger_checkpoint(self, kind: CheckpointKind, /) -> Future[int]: ...
+    def trigger_checkpoint(self, kind: CheckpointKind, /, *, trigger_id: str) -> Future[int]: ...
 
     def trigger_savepoint(
-        self, directory: str | None, savepoint_format: SavepointFormat, cancel_job: bool, /
+        self, directory: str | None, savepoint_format: SavepointFormat, cancel_job: bool, /, *, trigger_id: str
     ) -> Future[str]: ...
 
     def stop_with_savepoint(
-        self, directory: str | None, drain: bool, savepoint_format: SavepointFormat, /
+        self, directory: str | None, drain: bool, savepoint_format: SavepointFormat, /, *, trigger_id: str
     ) -> Future[str]: ...
 
 

@@ -44,6 +44,8 @@ class ListenSettings:
 class HistorySettings:
     directory: str
     retained: int
+    #: How often a driver notes what is left of its jobs should it die.
+    interval_ms: int = 10_000
 
 
 @dataclass(frozen=True)
@@ -79,6 +81,7 @@ def history_settings(configuration: Configuration, environment: Mapping[str, str
     return HistorySettings(
         directory or str(jobs_directory(configuration, environment) / "history"),
         configuration.get(rest_options.ARCHIVE_RETAINED),
+        configuration.get(rest_options.ARCHIVE_INTERVAL),
     )
 
 

@@ -24,7 +24,7 @@ _EXECUTION_STATES = (
 _KEPT_EXCEPTIONS = 16
 _SECRETS = (
     "password", "secret", "fs.azure.account.key", "apikey", "api-key", "auth-params", "service-key", "token",
-    "basic-auth", "jaas.config", "http-headers", "access.key", "accesskey", "credential",
+    "authorization", "basic-auth", "jaas.config", "http-headers", "access.key", "accesskey", "credential",
 )
 _HIDDEN = "******"
 

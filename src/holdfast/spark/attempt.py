@@ -113,10 +113,25 @@ class Attempt:
             self._finish()
             return Outcome.FINISHED
         finally:
-            self._checkpoints.abandon()
-            self._inputs.close()
-            self._runner.close()
-            self._anchor.release()
+            self._let_go()
+
+    def close_functions(self, stopped_with: int) -> None:
+        """In the place of ``run``, behind the savepoint that the job was stopped with: nothing is left to do but to
+        tell functions of it and to close them.
+        """
+        coordinator = self._context.checkpoints.coordinator
+        coordinator.start_attempt(self._number, self._point.completed if self._point is not None else None)
+        coordinator.tell_completed(stopped_with)
+        try:
+            self._close_in_order()
+        finally:
+            self._let_go()
+
+    def _let_go(self) -> None:
+        self._checkpoints.abandon()
+        self._inputs.close()
+        self._runner.close()
+        self._anchor.release()
 
     # -- one epoch
 
@@ -127,7 +142,10 @@ class Attempt:
         taken = self._inputs.take(read_sources, drain)
         spec = self._spec(request, read_sources, close, drain, taken.over)
         started = time.time()
-        acknowledgements, partitions = self._runner.run(spec, taken.slices)
+        # The last snapshots of a job are waited for in the tasks, which may take long.
+        interrupt = None if read_sources or request is None else self._runner.interrupt
+        with context.control.interrupted_by_cancel(interrupt):
+            acknowledgements, partitions = self._runner.run(spec, taken.slices)
         failpoint("driver.epoch-collected", epoch=spec.epoch, attempt=spec.attempt)
         plan = self._job.plan
         self._accepted = accept_epoch(acknowledgements, spec.epoch, plan.levels, plan.slots, partitions)
@@ -180,9 +198,12 @@ class Attempt:
             data_frames_read=data_frames_read,
             close=close,
             drain=drain,
-            # When no epoch follows, no worker is kept alive for an upload that goes on alone.
-            upload_wait_seconds=self._job.checkpoint.upload_wait_ms / 1000 if read_sources else None,
+            upload_wait_seconds=self._upload_wait_ms(read_sources) / 1000,
         )
+
+    def _upload_wait_ms(self, read_sources: bool) -> int:
+        """When no epoch follows, no worker is kept alive for an upload that goes on alone."""
+        return self._job.checkpoint.upload_wait_ms if read_sources else self._job.checkpoint.timeout_ms
 
     def _take_in(self, acknowledgements: list[Acknowledgement]) -> int:
         """Note what the tasks told; the rows that sources read."""
@@ -264,8 +285,6 @@ class Attempt:
         context, coordinator = self._context, self._context.checkpoints.coordinator
         coordinator.suspend()
         request = coordinator.trigger(trigger, self._epoch + 1, wall_clock())
-        if request is None:
-            return False
         context.control.ending = trigger
         self._run_epoch(request, read_sources=False, drain=trigger.drain)
         self._checkpoints.wait(context.control)
@@ -293,13 +312,13 @@ class Attempt:
 
     def _close_in_order(self) -> None:
         """Functions are told of the last checkpoint and closed."""
-        for step in (self._close_functions, self._context.transactions.abort_strays):
+        for step in (self._closing_epoch, self._context.transactions.abort_strays):
             try:
                 step()
             except Exception as error:
                 logger.warning("All results are published, but the job did not close in order: %s", error)
 
-    def _close_functions(self) -> None:
+    def _closing_epoch(self) -> None:
         self._run_epoch(None, read_sources=False, close=True)
 
     def _publish_the_rest(self) -> None:

@@ -10,13 +10,15 @@ import msgspec
 from holdfast.checkpoint.claim import SnapshotClaim
 from holdfast.checkpoint.completed import CompletedCheckpoint
 from holdfast.checkpoint.coordinator import CheckpointCoordinator
-from holdfast.checkpoint.job_directory import JobDirectory, JobEnd
+from holdfast.checkpoint.job_directory import JobDirectory
+from holdfast.checkpoint.job_end import JobEnd
 from holdfast.checkpoint.job_home import JobHome
 from holdfast.checkpoint.leadership import Pause
 from holdfast.checkpoint.policy import CheckpointPolicy, deletes_checkpoints
 from holdfast.checkpoint.restore_rules import RestoreRules, match_operators
 from holdfast.checkpoint.storage import open_snapshot, split_checkpoint_path
-from holdfast.errors import JobLockedError, StorageError
+from holdfast.errors import CheckpointError, JobEndedError, JobLockedError, StorageError
+from holdfast.failpoints import failpoint
 from holdfast.runtime.epoch import RestoredJob
 from holdfast.spark.job import Job
 from holdfast.state.handles import CheckpointMetadata, OperatorRecord
@@ -69,11 +71,14 @@ class JobCheckpoints:
         self.storage = self._home.storage
         self.leadership = self._home.leadership
         self._initial: RestorePoint | None = None
-        #: What the job ended with.
+        #: What the job ends with.
         self._savepoint: CompletedCheckpoint | None = None
-        self._stop_point: RestorePoint | None = None
-        #: Whether the job had ended once, which counts until it has a checkpoint from behind that.
-        self._end_recorded = False
+        #: The savepoint that the job was stopped with, once that is recorded and while rows of it may be unpublished.
+        self.stop_point: RestorePoint | None = None
+        #: The end that the record tells of. It counts until the job has a checkpoint from behind it.
+        self._recorded: JobEnd | None = None
+        #: The same, where this driver is to bring it about: nothing else can become of the job.
+        self.ending: JobEnd | None = None
         if self.leadership.waits:
             self._make_coordinator()
         else:
@@ -109,11 +114,10 @@ class JobCheckpoints:
         damaged = self.store.recover()
         kept = [each.checkpoint_id for each in self.store.all()] + [each.checkpoint_id for each in damaged]
         recovery, latest = self._job.recovery, self.store.latest()
-        self._initial = None
-        self._end_recorded = directory is not None and directory.has_ended()
-        if directory is not None and directory.has_ended(max(kept, default=None)):
-            self._initial = self._open_initial()
-            directory.check_may_go_on(self._initial.metadata if self._initial is not None else None)
+        self._initial = self._savepoint = self.stop_point = self.ending = None
+        self._recorded = directory.read_end() if directory is not None else None
+        if directory is not None and self._recorded is not None and self._recorded.still_holds(max(kept, default=None)):
+            self._take_up_end(self._recorded, directory)
             # Its driver may have died before it could let go of them.
             for superseded in kept:
                 self.store.remove(superseded)
@@ -132,6 +136,37 @@ class JobCheckpoints:
         if recovery.claim is ClaimMode.CLAIM and recovery.path is not None and self._initial is not None:
             self._claim.take(recovery.path)
 
+    def _take_up_end(self, end: JobEnd, directory: JobDirectory) -> None:
+        """The job has ended: go on from what it ended with, or bring the end about, or be refused; see ``job_end``."""
+        own = not end.published or self.leadership.stood_by(end)
+        try:
+            initial = self._open_initial()
+        except (CheckpointError, StorageError):
+            # What the job was started from once may be gone.
+            if not own:
+                raise
+            initial = None
+        if initial is not None and end.is_with(initial.metadata, self._job.facts.job_id):
+            self._initial = initial
+        elif own:
+            self.ending = end
+            self.stop_point = self._open_stop_point(end) if not end.published else None
+        else:
+            raise directory.refusal(end)
+
+    def _open_stop_point(self, end: JobEnd) -> RestorePoint:
+        """The savepoint whose rows are still to be published."""
+        location, job_id = end.savepoint or "", self._job.facts.job_id
+        try:
+            metadata, reader = open_snapshot(location)
+        except (CheckpointError, StorageError) as error:
+            raise JobEndedError(
+                f"job {job_id} was stopped with the savepoint {location} at {end.at}, and its driver died before all "
+                f"rows of it were published. They cannot be published from there: {error}. Bring the savepoint back, "
+                "or go on from wherever it was copied to with execution.state-recovery.path, which publishes them."
+            ) from error
+        return RestorePoint(CompletedCheckpoint(metadata, location), reader, self._matched(metadata), foreign=True)
+
     def next_attempt(self) -> int:
         return self.leadership.next_attempt()
 
@@ -139,8 +174,8 @@ class JobCheckpoints:
         """The newest readable checkpoint of this job, else the snapshot that the job was started from, else nothing;
         before them all, the savepoint that it was stopped with.
         """
-        if self._stop_point is not None:
-            return self._stop_point
+        if self.stop_point is not None:
+            return self.stop_point
         accept = self._job.recovery.accept_repeated_output
         completed = self.coordinator.select_for_restore(accept)
         if completed is not None:
@@ -182,30 +217,49 @@ class JobCheckpoints:
         """From now on the job goes on from its own checkpoints, also when it had ended before. A claimed snapshot
         counts as the first of them: it goes when there are enough others.
         """
-        if self._end_recorded and self._home.directory is not None:
+        if self._recorded is not None and self._home.directory is not None:
             self._home.directory.forget_end()
-            self._end_recorded = False
+            self._recorded = None
         if len(self.store.all()) >= self._job.checkpoint.num_retained:
             self._claim.settle()
 
     def stopped_with(self, savepoint: CompletedCheckpoint) -> None:
-        """From here on the savepoint is what there is of the job: its rows are published, here or by whoever goes on
-        from it, and nothing goes back beyond it.
+        """From here on the savepoint is what there is of the job: its rows are published, here or by whoever finds the
+        record, and nothing goes back beyond it.
         """
         metadata, reader = open_snapshot(savepoint.location)
+        self.ending = JobEnd.now(_FINISHED, savepoint, published=False)
         if self._home.directory is not None:
-            self._home.directory.record_end(_FINISHED, savepoint)
+            self._home.directory.record_end(self.ending)
+            self._recorded = self.ending
         self._savepoint = savepoint
-        self._stop_point = RestorePoint(savepoint, reader, metadata.operators, foreign=True)
+        self.stop_point = RestorePoint(savepoint, reader, metadata.operators, foreign=True)
+
+    def published(self, snapshot: CheckpointMetadata) -> None:
+        """All rows of a snapshot can be seen. If it is the one that the job ended with, nobody needs to see to it any
+        more.
+        """
+        end = self._recorded
+        if end is None or end.published or not end.is_with(snapshot, self._job.facts.job_id):
+            return
+        assert self._home.directory is not None
+        try:
+            self._home.directory.record_end(end.with_rows_published())
+        except StorageError as error:
+            logger.warning("That all rows are published could not be recorded: who finds this looks again: %s", error)
+            return
+        self._recorded = end.with_rows_published()
 
     def cancelled_behind(self, savepoint: CompletedCheckpoint) -> None:
         """The job ends without publishing the rows that the savepoint holds: whoever goes on from it does."""
         self._savepoint = savepoint
 
     @property
-    def stopped_at(self) -> str | None:
-        """The savepoint that the job was stopped with, once that is recorded."""
-        return self._savepoint.location if self._stop_point is not None and self._savepoint is not None else None
+    def ended_with(self) -> str | None:
+        """The savepoint that the job ends with, stopped or cancelled."""
+        if self.ending is not None:
+            return self.ending.savepoint
+        return self._savepoint.location if self._savepoint is not None else None
 
     def left_to_others(self) -> tuple[OperatorRecord, ...]:
         """What must not be undone because a savepoint that the job ends with holds it."""
@@ -213,12 +267,14 @@ class JobCheckpoints:
 
     def close(self, status: str) -> None:
         """The job has ended: its checkpoints go, or stay, as the retention says."""
+        end = self.ending.with_rows_published() if self.ending is not None else JobEnd.now(status, self._savepoint)
         try:
             delete = deletes_checkpoints(self._job.checkpoint.retention, status) and self.coordinator.disposable
             if delete and (status == _FINISHED or self.coordinator.may_have_published):
-                delete = self._record_end(status)
+                delete = self._record_end(end)
+                failpoint("driver.end-recorded", status=status)
             self.coordinator.shut_down(delete)
-            self.leadership.announce_end(status)
+            self.leadership.announce_end(end)
         finally:
             self.leadership.release()
 
@@ -236,14 +292,14 @@ class JobCheckpoints:
         self.coordinator.abandon()
         self.leadership.release()
 
-    def _record_end(self, status: str) -> bool:
+    def _record_end(self, end: JobEnd) -> bool:
         """Before its checkpoints go: without them the next run of this id would begin anew. False when the checkpoints
         have to stay in the place of the record.
         """
-        if self._home.directory is None:
+        if self._home.directory is None or end == self._recorded:
             return True
         try:
-            self._home.directory.record_end(status, self._savepoint)
+            self._home.directory.record_end(end)
         except StorageError as error:
             logger.warning("That the job ended could not be recorded, so its checkpoints stay: %s", error)
             return False

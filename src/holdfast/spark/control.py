@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from holdfast.checkpoint.triggers import SnapshotTrigger
 from holdfast.errors import HoldfastError
@@ -19,6 +20,7 @@ class JobControl:
     def __init__(self) -> None:
         self._wake = threading.Condition()
         self._cancelled = False
+        self._interrupt: Callable[[], None] | None = None
         #: The savepoint that the job is ending with.
         self.ending: SnapshotTrigger | None = None
 
@@ -26,6 +28,23 @@ class JobControl:
         with self._wake:
             self._cancelled = True
             self._wake.notify_all()
+            interrupt = self._interrupt
+        if interrupt is not None:
+            interrupt()
+
+    @contextmanager
+    def interrupted_by_cancel(self, interrupt: Callable[[], None] | None) -> Iterator[None]:
+        """While the block runs, whoever cancels the job calls ``interrupt`` too, so that the block comes to its end."""
+        with self._wake:
+            self._interrupt = interrupt
+            cancelled = self._cancelled
+        try:
+            if cancelled and interrupt is not None:
+                self.check()
+            yield
+        finally:
+            with self._wake:
+                self._interrupt = None
 
     @property
     def cancelled(self) -> bool:

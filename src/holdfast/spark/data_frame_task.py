@@ -13,7 +13,7 @@ from pyspark import TaskContext
 from pyspark.core.broadcast import Broadcast
 
 from holdfast.runtime.batch import Batch
-from holdfast.runtime.envelope import GROUP_SIZE, Barrier, Header, pack
+from holdfast.runtime.envelope import GROUP_SIZE, Header, pack
 from holdfast.runtime.epoch import Acknowledgement, EpochSpec, OperatorProgress
 from holdfast.runtime.operator import MAX_WATERMARK, MIN_WATERMARK
 from holdfast.runtime.plan import JobPlan
@@ -128,16 +128,7 @@ class _Partition:
         for output in self._outputs:
             output.flush()
         self._outbox.to_coordinator(0, pack(Header(), msgspec.msgpack.encode(self._acknowledgement(over))))
-        checkpoint = self._spec.checkpoint
-        barrier = Barrier(
-            self._spec.attempt,
-            self._spec.epoch,
-            checkpoint.checkpoint_id if checkpoint else None,
-            checkpoint.checkpoint_type if checkpoint else None,
-            self._nonce,
-            0,
-        )
-        yield from envelope_batches(iter(self._outbox.close(barrier)), values)
+        yield from envelope_batches(iter(self._outbox.close(self._spec.barrier(self._nonce))), values)
 
     def _acknowledgement(self, over: bool) -> Acknowledgement:
         watermark = MAX_WATERMARK if over else MIN_WATERMARK

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext, suppress
 
 import msgspec
 from py4j.protocol import Py4JError
@@ -33,7 +33,10 @@ class EpochRunner:
     def __init__(
         self, anchor: Anchor, plan: JobPlan, packed_plan: bytes, identity: AttemptIdentity, restored: RestoredJob | None
     ) -> None:
-        broadcast = anchor.session.sparkContext.broadcast
+        self._context = anchor.session.sparkContext
+        broadcast = self._context.broadcast
+        #: By which the Spark job of an epoch that may be interrupted is found.
+        self._tag = f"holdfast-{identity[1]}-{identity[2]}"
         self._anchor = anchor
         self._plan = plan
         self._identity = identity
@@ -52,8 +55,28 @@ class EpochRunner:
         rows = self._build(slices, partitions) if slices else self._own_sources()
         # Only messages for the coordinator leave the last level. The selection is made anew for each epoch: Spark
         # plans and runs all stages of it, where the same DataFrame collected twice would give the old rows again.
-        payloads = rows.select("payload").toArrow().column("payload")
+        with self._tagged() if not spec.read_sources else nullcontext():
+            payloads = rows.select("payload").toArrow().column("payload")
         return [read_acknowledgement(payload.as_py()) for payload in payloads], partitions
+
+    @contextmanager
+    def _tagged(self) -> Iterator[None]:
+        """Spark jobs of this thread can be interrupted."""
+        self._context.addJobTag(self._tag)
+        self._context.setInterruptOnCancel(True)
+        try:
+            yield
+        finally:
+            with suppress(Py4JError, OSError):
+                self._context.removeJobTag(self._tag)
+                self._context.setInterruptOnCancel(False)
+
+    def interrupt(self) -> None:
+        """Let the epoch fail that runs, if it reads no sources. Any thread may call; a worker whose task does not end
+        is killed by Spark.
+        """
+        with suppress(Py4JError, OSError):
+            self._context.cancelJobsWithTag(self._tag)
 
     def _own_sources(self) -> DataFrame:
         """The levels of an epoch that reads no DataFrame: the same in every epoch."""

@@ -7,7 +7,9 @@ from concurrent.futures import Future
 from typing import TypeVar
 
 from holdfast.checkpoint.completed import CompletedCheckpoint
-from holdfast.checkpoint.triggers import CheckpointKind, SnapshotTrigger
+from holdfast.checkpoint.reasons import CheckpointFailureReason
+from holdfast.checkpoint.savepoint_target import prepare_target
+from holdfast.checkpoint.triggers import CheckpointKind, SnapshotTrigger, TriggerQueue, new_trigger_id
 from holdfast.errors import CheckpointError
 from holdfast.spark.job import Job
 from holdfast.spark.job_master import JobMaster
@@ -39,10 +41,16 @@ class JobGateway:
         self.master.control.cancel()
 
     def trigger_checkpoint(
-        self, kind: CheckpointKind = CheckpointKind.CONFIGURED, outcome: Future[int] | None = None
+        self,
+        kind: CheckpointKind = CheckpointKind.CONFIGURED,
+        outcome: Future[int] | None = None,
+        trigger_id: str | None = None,
     ) -> Future[int]:
         """The id of a checkpoint that is taken now, beside the periodic ones."""
-        return self._ask(SnapshotTrigger(kind=kind), lambda completed: completed.checkpoint_id, outcome)
+        trigger = SnapshotTrigger(kind=kind, trigger_id=trigger_id or new_trigger_id())
+        told = _told(trigger, lambda completed: completed.checkpoint_id, outcome)
+        self._add(trigger)
+        return told
 
     def trigger_savepoint(
         self,
@@ -50,15 +58,16 @@ class JobGateway:
         savepoint_format: SavepointFormat = SavepointFormat.CANONICAL,
         cancel_job: bool = False,
         outcome: Future[str] | None = None,
+        trigger_id: str | None = None,
     ) -> Future[str]:
         """The path of a savepoint; with ``cancel_job`` once the job is cancelled behind it."""
         trigger = SnapshotTrigger(
             SnapshotType.SAVEPOINT,
-            directory=self._target(directory),
+            trigger_id=trigger_id or new_trigger_id(),
             savepoint_format=savepoint_format,
             cancel_job=cancel_job,
         )
-        return self._ask(trigger, lambda completed: completed.location, outcome)
+        return self._ask_for_savepoint(trigger, directory, outcome)
 
     def stop_with_savepoint(
         self,
@@ -66,15 +75,16 @@ class JobGateway:
         drain: bool = False,
         savepoint_format: SavepointFormat = SavepointFormat.CANONICAL,
         outcome: Future[str] | None = None,
+        trigger_id: str | None = None,
     ) -> Future[str]:
         """The path of the savepoint that the job ended with. When it fails, the job goes on."""
         trigger = SnapshotTrigger(
             SnapshotType.SYNC_SAVEPOINT,
-            directory=self._target(directory),
+            trigger_id=trigger_id or new_trigger_id(),
             savepoint_format=savepoint_format,
             drain=drain,
         )
-        return self._ask(trigger, lambda completed: completed.location, outcome)
+        return self._ask_for_savepoint(trigger, directory, outcome)
 
     def _target(self, directory: str | None) -> str:
         target = directory or self.job.checkpoint.savepoint_directory
@@ -85,19 +95,38 @@ class JobGateway:
             )
         return target
 
-    def _ask(
-        self, trigger: SnapshotTrigger, answer: Callable[[CompletedCheckpoint], T], outcome: Future[T] | None
-    ) -> Future[T]:
-        told: Future[T] = Future() if outcome is None else outcome
-
-        def tell(completed: Future[CompletedCheckpoint]) -> None:
-            error = completed.exception()
-            if error is not None:
-                told.set_exception(error)
-            else:
-                told.set_result(answer(completed.result()))
-
-        trigger.outcome.add_done_callback(tell)
-        self.master.checkpoints.coordinator.triggers.add(trigger)
-        self.master.control.wake()
+    def _ask_for_savepoint(
+        self, trigger: SnapshotTrigger, directory: str | None, outcome: Future[str] | None
+    ) -> Future[str]:
+        target = self._target(directory)
+        told = _told(trigger, lambda completed: completed.location, outcome)
+        if not self._triggers.is_open:
+            trigger.refuse(CheckpointFailureReason.NOT_ALL_REQUIRED_TASKS_RUNNING)
+        else:
+            prepare_target(trigger, target, self.job_id, self.job.checkpoint.timeout_ms / 1_000, self._add)
         return told
+
+    def _add(self, trigger: SnapshotTrigger) -> None:
+        self._triggers.add(trigger)
+        self.master.control.wake()
+
+    @property
+    def _triggers(self) -> TriggerQueue:
+        return self.master.checkpoints.coordinator.triggers
+
+
+def _told(
+    trigger: SnapshotTrigger, answer: Callable[[CompletedCheckpoint], T], outcome: Future[T] | None
+) -> Future[T]:
+    """What whoever asked is told: a part of the outcome."""
+    told: Future[T] = Future() if outcome is None else outcome
+
+    def tell(completed: Future[CompletedCheckpoint]) -> None:
+        error = completed.exception()
+        if error is not None:
+            told.set_exception(error)
+        else:
+            told.set_result(answer(completed.result()))
+
+    trigger.outcome.add_done_callback(tell)
+    return told

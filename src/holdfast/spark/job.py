@@ -121,3 +121,5 @@ class JobHistory:
     placement: deque[tuple[int, tuple[str, ...]]] = field(default_factory=lambda: deque(maxlen=_KEPT_EPOCHS))
     timestamps: dict[JobStatus, float] = field(default_factory=dict)
     restored_bytes: int = 0
+    #: The path of the savepoint that the job ended with, stopped or cancelled.
+    savepoint: str | None = None

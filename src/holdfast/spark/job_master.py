@@ -9,6 +9,7 @@ from typing import NoReturn
 import cloudpickle
 from pyspark.sql import SparkSession
 
+from holdfast.checkpoint.job_end import JobEnd
 from holdfast.checkpoint.reasons import CheckpointFailureReason
 from holdfast.checkpoint.restart import RestartStrategy, strategy_for
 from holdfast.errors import (
@@ -87,21 +88,25 @@ class JobMaster:
         if end is None:
             return True
         self.checkpoints.step_down()
+        self.history.savepoint = end.savepoint
         self._set_status(JobStatus(end.status))
         logger.info("Job %s was brought to its end by another driver: %s", self.job.facts.job_id, end.status)
         if self.history.status is JobStatus.FAILED:
-            raise JobExecutionError(
-                f"Job '{self.job.facts.job_name}' ({self.job.facts.job_id}) failed at {end.at} in the driver that "
-                "led it while this one waited; the log of that driver says why."
-            )
+            raise self._failed_elsewhere(end)
         return False
+
+    def _failed_elsewhere(self, end: JobEnd) -> JobExecutionError:
+        return JobExecutionError(
+            f"Job '{self.job.facts.job_name}' ({self.job.facts.job_id}) failed at {end.at} in the driver that "
+            "led it while this one waited; the log of that driver says why."
+        )
 
     def _run_as_leader(self) -> JobHistory:
         status = JobStatus.FAILED
         self._unfinished = False
         try:
             with epoch_session(self._session, self.job.spark_settings, own=not self.job.data_frames) as session:
-                status = self._run_attempts(session)
+                status = self._run_in(session)
         except LeadershipLostError:
             raise
         except BaseException:
@@ -111,6 +116,7 @@ class JobMaster:
         return self.history
 
     def _close(self, status: JobStatus) -> None:
+        self.history.savepoint = self.checkpoints.ended_with
         self._set_status(status)
         if self._unfinished:
             self.checkpoints.suspend()
@@ -134,9 +140,8 @@ class JobMaster:
                 "it completed is kept, and the driver that has the job now goes on from there."
             ) from lost
 
-    def _run_attempts(self, session: SparkSession) -> JobStatus:
+    def _run_in(self, session: SparkSession) -> JobStatus:
         job = self.job
-        strategy = strategy_for(job.restart)
         context = AttemptContext(
             job,
             session,
@@ -147,13 +152,19 @@ class JobMaster:
             self.control,
             cloudpickle.dumps(job.plan),
         )
+        if self.checkpoints.ending is not None:
+            return self._bring_about(context, self.checkpoints.ending)
+        return self._run_attempts(context)
+
+    def _run_attempts(self, context: AttemptContext) -> JobStatus:
+        strategy = strategy_for(self.job.restart)
         while True:
             try:
                 if self._run_attempt(context) is Outcome.FINISHED:
                     return JobStatus.FINISHED
             except JobCancelled as cancelled:
-                if self.checkpoints.stopped_at is not None:
-                    return self._end_stopped(cancelled)
+                if self.checkpoints.ending is not None:
+                    return self._bring_about(context, self.checkpoints.ending, cancelled)
                 self._set_status(JobStatus.CANCELLING)
                 self.execution_graph.end(ExecutionState.CANCELED)
                 self._settle_transactions()
@@ -162,9 +173,9 @@ class JobMaster:
                 raise
             except Exception as error:
                 failure = failure_of(error)
-                if self.checkpoints.stopped_at is not None:
-                    return self._end_stopped(failure)
-                if application_is_gone(session):
+                if self.checkpoints.ending is not None:
+                    return self._bring_about(context, self.checkpoints.ending, failure)
+                if application_is_gone(context.session):
                     self._suspend(failure)
                 self._after_failure(failure, strategy)
 
@@ -217,6 +228,8 @@ class JobMaster:
         self._transactions.recover(operators, self.checkpoints.dead_origin(point), self.history.attempt, left)
         if holds and own is not None:
             self.checkpoints.coordinator.committed(own.checkpoint_id)
+        if point is not None:
+            self.checkpoints.published(point.metadata)
 
     def _after_failure(self, failure: HoldfastError, strategy: RestartStrategy) -> None:
         """Wait for the next attempt, or raise when there is none."""
@@ -252,19 +265,45 @@ class JobMaster:
         self._completed_at_move = completed
         return self._moves < _FREE_MOVES
 
-    def _end_stopped(self, failure: HoldfastError) -> JobStatus:
-        """Something failed behind the savepoint that the job was stopped with. That savepoint holds everything: what
-        is not yet published is published from it.
+    def _bring_about(self, context: AttemptContext, end: JobEnd, failure: HoldfastError | None = None) -> JobStatus:
+        """Do what is left of an end that is recorded: by this driver, where something failed behind the record, or by
+        one that died there. A savepoint that the job was stopped with holds everything: what is not yet published is
+        published from it.
         """
-        self._settle_transactions()
-        if not self._unfinished:
-            logger.warning("The job is stopped, but did not close in order: %s", failure)
-            return JobStatus.FINISHED
-        raise JobExecutionError(
-            f"Job '{self.job.facts.job_name}' ({self.job.facts.job_id}) was stopped with the savepoint "
-            f"{self.checkpoints.stopped_at}, and then its output could not be published, or only in part: {failure}. "
-            "Start it from that savepoint: this publishes the rest, once."
-        ) from failure
+        seen = f"something failed in this driver: {failure}" if failure is not None else "its driver was lost"
+        logger.warning("The end of job %s is recorded (%s), and then %s", self.job.facts.job_id, end.status, seen)
+        point = self.checkpoints.stop_point
+        try:
+            self.history.attempt = self.checkpoints.next_attempt()
+            if point is not None:
+                self._recover_transactions(point)
+        except LeadershipLostError:
+            raise
+        except Exception as error:
+            self._unfinished = True
+            raise JobExecutionError(
+                f"Job '{self.job.facts.job_name}' ({self.job.facts.job_id}) was stopped with the savepoint "
+                f"{end.savepoint}, and then its output could not be published, or only in part: {error}. Start it from "
+                "that savepoint to go on, or under its id to end it: either publishes the rest, once."
+            ) from (failure or error)
+        self._close_functions(context, point)
+        if end.status == JobStatus.FAILED.value:
+            raise self._failed_elsewhere(end)
+        return JobStatus(end.status)
+
+    def _close_functions(self, context: AttemptContext, stopped_with: RestorePoint | None) -> None:
+        """Functions are told of the savepoint that the job was stopped with, if one can still tell them."""
+        if stopped_with is None:
+            self.checkpoints.coordinator.start_attempt(self.history.attempt)
+            return
+        try:
+            self._await_executors(context.session)
+            attempt = Attempt(context, self.history.attempt, stopped_with)
+            attempt.close_functions(stopped_with.metadata.checkpoint_id)
+        except LeadershipLostError:
+            raise
+        except Exception as error:
+            logger.warning("All results are published, but the job did not close in order: %s", error)
 
     def _answer_ending(self, status: JobStatus, failure: str = "") -> None:
         """Tell whoever asked for the job to end with a savepoint how that went."""

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 
 import msgspec
 
+from holdfast.errors import StorageError
 from holdfast.runtime.upload import UploadResult, beat_of
 from holdfast.state.handles import CheckpointRequest
 from holdfast.state.snapshot_io import CheckpointNotes
+from holdfast.storage.patience import Patience
 
 _decode_result = msgspec.msgpack.Decoder(UploadResult).decode
 
@@ -34,6 +37,7 @@ class LateSnapshots:
         self._timeout = heartbeat_timeout_ms
         self._clock = clock
         self._uploads: list[_Upload] = []
+        self._patience = Patience()
 
     def expect(self, request: CheckpointRequest, notes: CheckpointNotes | None, names: Iterable[str]) -> None:
         for name in names:
@@ -45,34 +49,39 @@ class LateSnapshots:
         return bool(self._uploads)
 
     def arrived(self) -> list[tuple[CheckpointRequest, UploadResult]]:
-        """Results since the last call. An upload that has not said for too long that it is alive has failed."""
-        found: list[tuple[CheckpointRequest, UploadResult]] = []
-        waiting: list[_Upload] = []
-        for upload in self._uploads:
-            result = self._result_of(upload)
-            if result is None:
-                waiting.append(upload)
-            else:
-                found.append((upload.request, result))
-        self._uploads = waiting
-        return found
+        """Results since the last call. An upload that has not said for too long that it is alive has failed.
+
+        StorageError when the storage cannot tell, or takes too long for it.
+        """
+        if not self._uploads:
+            return []
+        looking = list(self._uploads)
+        notes = self._patience.ask("look for late snapshots", lambda: [_notes_of(upload) for upload in looking])
+        found: list[tuple[_Upload, UploadResult]] = []
+        for upload, (result, beat) in zip(looking, notes, strict=True):
+            told = _decode_result(result) if result is not None else self._silence_of(upload, beat)
+            if told is not None:
+                self._uploads.remove(upload)
+                found.append((upload, told))
+        if found:
+            # What stays goes with the folder.
+            with suppress(StorageError):
+                self._patience.ask("remove notes", lambda: _remove_notes([upload for upload, _ in found]))
+        return [(upload.request, told) for upload, told in found]
 
     def give_up_others(self, pending: Collection[int]) -> list[CheckpointRequest]:
         """Tell uploads of checkpoints that are not pending any more to stop, and forget them. Their checkpoints."""
         dropped = [upload for upload in self._uploads if upload.request.checkpoint_id not in pending]
         self._uploads = [upload for upload in self._uploads if upload.request.checkpoint_id in pending]
         given_up = {upload.request.checkpoint_id: upload for upload in dropped}
-        for upload in given_up.values():
-            upload.notes.give_up()
+        if given_up:
+            notes = [upload.notes for upload in given_up.values()]
+            self._patience.ask("tell uploads to stop", lambda: [each.give_up() for each in notes])
         return [upload.request for upload in given_up.values()]
 
-    def _result_of(self, upload: _Upload) -> UploadResult | None:
-        data = upload.notes.find(upload.name)
-        if data is not None:
-            upload.notes.remove(upload.name)
-            upload.notes.remove(beat_of(upload.name))
-            return _decode_result(data)
-        now, beat = self._clock(), upload.notes.find(beat_of(upload.name))
+    def _silence_of(self, upload: _Upload, beat: bytes | None) -> UploadResult | None:
+        """None while it is known to live."""
+        now = self._clock()
         if beat != upload.beat:
             upload.beat, upload.alive_at = beat, now
         if now - upload.alive_at < self._timeout:
@@ -80,3 +89,15 @@ class LateSnapshots:
         return UploadResult(
             failure=f"the upload {upload.name} has not been heard of for {now - upload.alive_at} ms: its worker is gone"
         )
+
+
+def _notes_of(upload: _Upload) -> tuple[bytes | None, bytes | None]:
+    """What an upload left: its result, or else that it lives."""
+    result = upload.notes.find(upload.name)
+    return result, upload.notes.find(beat_of(upload.name)) if result is None else None
+
+
+def _remove_notes(uploads: list[_Upload]) -> None:
+    for upload in uploads:
+        upload.notes.remove(upload.name)
+        upload.notes.remove(beat_of(upload.name))

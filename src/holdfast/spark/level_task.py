@@ -22,6 +22,7 @@ from holdfast.runtime.task import TaskRun
 from holdfast.spark.epoch_property import announced_epoch
 from holdfast.spark.failures import reporting_failures
 from holdfast.spark.garbage import rare_collections
+from holdfast.spark.worker_log import log_in_worker
 
 ArrowFunction = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
@@ -62,6 +63,7 @@ def plan_of(plan: Broadcast[bytes], identity: AttemptIdentity) -> JobPlan:
     """The job's plan, unpickled once per worker process and attempt."""
     known = _plans.get(identity)
     if known is None:
+        log_in_worker()
         known = cloudpickle.loads(plan.value)
         # A worker serves one attempt at a time: older plans are of attempts that are over.
         _plans.clear()

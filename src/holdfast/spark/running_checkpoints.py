@@ -114,6 +114,8 @@ class RunningCheckpoints:
                 self._checkpoints.stopped_with(completed)
                 failpoint("driver.stop-recorded", checkpoint=completed.checkpoint_id)
                 self._transactions.publish_checkpoint(completed.metadata.epoch)
+                failpoint("driver.stop-published", checkpoint=completed.checkpoint_id)
+                self._checkpoints.published(completed.metadata)
             case SnapshotType.SAVEPOINT:
                 pass
 

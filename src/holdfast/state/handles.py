@@ -220,6 +220,8 @@ class SubtaskSnapshot(msgspec.Struct, frozen=True):
     finished: bool = False
     #: of the execution that took it: a local store at that stamp holds the same keyed state
     nonce: str = ""
+    #: of the request that it answers, as its barrier brought it; empty where nobody asked
+    trigger_id: str = ""
     #: timings and sizes for the statistics
     start_delay_millis: int = 0
     alignment_millis: int = 0
@@ -294,6 +296,8 @@ class CheckpointRequest(msgspec.Struct, frozen=True):
     full: frozenset[tuple[str, int]] = frozenset()
     #: What a savepoint is written in; None for a checkpoint.
     savepoint_format: SavepointFormat | None = None
+    #: By which whoever asked for it follows it; empty where nobody did.
+    trigger_id: str = ""
 
     def base_epoch_for(self, operator_id: str, subtask: int) -> int | None:
         return None if (operator_id, subtask) in self.full else self.base_epoch

@@ -12,7 +12,7 @@ from typing import Any, Self, TypeVar
 
 from holdfast.checkpoint.rebase import compose, full_image_due
 from holdfast.errors import CheckpointError, ProgramError
-from holdfast.runtime.envelope import COORDINATOR_EDGE, Barrier, ChannelStatus, Envelope, unpack_header
+from holdfast.runtime.envelope import COORDINATOR_EDGE, ChannelStatus, Envelope, unpack_header
 from holdfast.runtime.epoch import Acknowledgement, EpochSpec, Notification, NotificationKind
 from holdfast.runtime.functions import FunctionOperator
 from holdfast.runtime.live_task import forget_live_tasks
@@ -356,16 +356,7 @@ class Harness:
 
     def _finish_epoch(self) -> Acknowledgement:
         run = self._running()
-        checkpoint = run.spec.checkpoint
-        barrier = Barrier(
-            run.spec.attempt,
-            run.spec.epoch,
-            checkpoint.checkpoint_id if checkpoint else None,
-            checkpoint.checkpoint_type if checkpoint else None,
-            "harness",
-            0,
-        )
-        for envelope in self._inbox.close(barrier):
+        for envelope in self._inbox.close(run.spec.barrier("harness")):
             if envelope.slot == self._setup.subtask:
                 self._step(run.receive, envelope)
         self._step(run.end_input)

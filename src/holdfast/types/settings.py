@@ -163,6 +163,28 @@ class RecoverySettings:
 
 
 @dataclass(frozen=True)
+class ZooKeeperTls:
+    """PEM files: what vouches for the servers (else what the system trusts), and what this client shows them."""
+
+    authority: str | None = None
+    certificate: str | None = None
+    key: str | None = None
+
+
+@dataclass(frozen=True)
+class ZooKeeperAccess:
+    """Who a client of ZooKeeper is, and who may use the nodes that it makes."""
+
+    #: ``scheme:credential``.
+    authorization: str | None = field(default=None, repr=False)
+    #: Nodes are for whoever shows the same credentials; otherwise for everybody.
+    creator_only: bool = False
+    #: As kazoo takes them; empty without SASL.
+    sasl: Mapping[str, str] = field(default_factory=dict, repr=False)
+    tls: ZooKeeperTls | None = None
+
+
+@dataclass(frozen=True)
 class ZooKeeperSettings:
     """``quorum`` is a list of ``host:port`` with commas between; a job's nodes are below ``<root>/<cluster id>``."""
 
@@ -172,3 +194,4 @@ class ZooKeeperSettings:
     session_timeout_ms: int = 60_000
     connection_timeout_ms: int = 15_000
     retry_wait_ms: int = 5_000
+    access: ZooKeeperAccess = ZooKeeperAccess()

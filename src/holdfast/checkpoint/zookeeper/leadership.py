@@ -21,9 +21,11 @@ from kazoo.exceptions import (
 )
 
 from holdfast.checkpoint.driver_record import DriverRecord
-from holdfast.checkpoint.job_directory import JobDirectory, JobEnd
+from holdfast.checkpoint.job_directory import JobDirectory
+from holdfast.checkpoint.job_end import JobEnd
 from holdfast.checkpoint.leadership import Leadership, Pause
 from holdfast.checkpoint.zookeeper.address import leader_address
+from holdfast.checkpoint.zookeeper.client import REFUSED, refusal
 from holdfast.checkpoint.zookeeper.nodes import JobNodes
 from holdfast.checkpoint.zookeeper.session import ZooKeeperSession
 from holdfast.errors import LeadershipLostError, StorageError
@@ -71,8 +73,10 @@ class ZooKeeperLeadership(Leadership):
         self._term: Term | None = None
         #: A change carries the version of its moment: nobody may raise it meanwhile.
         self._changing = threading.Lock()
-        #: The announcement of an end of the job that was the last one when this driver began to wait.
+        #: The announcement of an end of the job that was the last one when this driver began to wait, and the end that
+        #: was recorded then.
         self._known_outcome: int | None = None
+        self._known_end: JobEnd | None = None
 
     # -- elections
 
@@ -84,6 +88,10 @@ class ZooKeeperLeadership(Leadership):
             try:
                 session.open(pause)
                 return self._elect(session, pause)
+            except REFUSED as error:
+                session.close()
+                self._term = None
+                raise refusal(self._settings, error) from error
             except (KazooException, LeadershipLostError) as error:
                 session.close()
                 self._term = None
@@ -99,6 +107,7 @@ class ZooKeeperLeadership(Leadership):
             session.ask(methodcaller("ensure_path_async", node))
         if self._known_outcome is None:
             self._known_outcome = self._read_outcome(session)[0]
+            self._known_end = self._read_end(session)
         ballot = self._cast(session)
         waiting = False
         while (before := self._ballots_before(session, ballot)) > 0:
@@ -236,9 +245,8 @@ class ZooKeeperLeadership(Leadership):
         else:
             self.change(lambda transaction: transaction.set_data(node, content))
 
-    def announce_end(self, status: str) -> None:
-        end = JobEnd(status, time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()))
-        self.put(self.nodes.outcome, msgspec.json.encode(end))
+    def announce_end(self, end: JobEnd) -> None:
+        self.put(self.nodes.outcome, end.encode())
         self._known_outcome = self._read_outcome(self._held().session)[0]
 
     def _read_outcome(self, session: ZooKeeperSession) -> tuple[int, JobEnd | None]:
@@ -247,7 +255,17 @@ class ZooKeeperLeadership(Leadership):
             content, status = session.ask(lambda client: client.get_async(self.nodes.outcome))
         except NoNodeError:
             return 0, None
-        return status.mzxid, msgspec.json.decode(content, type=JobEnd)
+        return status.mzxid, JobEnd.decode(content)
+
+    def stood_by(self, end: JobEnd) -> bool:
+        # An end that only a file tells of was recorded before the job was kept here.
+        return end.is_same(self._read_end(self._held().session)) and not end.is_same(self._known_end)
+
+    def _read_end(self, session: ZooKeeperSession) -> JobEnd | None:
+        try:
+            return JobEnd.decode(session.ask(lambda client: client.get_async(self.nodes.ended))[0])
+        except NoNodeError:
+            return None
 
     # -- where the leader is
 

@@ -7,6 +7,11 @@ from dataclasses import dataclass
 from holdfast.types.settings import ZooKeeperSettings
 
 
+def jobs_node(settings: ZooKeeperSettings) -> str:
+    """A child, named by its id, for every job."""
+    return "/" + "/".join(part for path in (settings.root, settings.cluster_id) for part in path.split("/") if part)
+
+
 @dataclass(frozen=True)
 class JobNodes:
     """The nodes of one job, all below ``root``."""
@@ -15,8 +20,8 @@ class JobNodes:
 
     @classmethod
     def of(cls, settings: ZooKeeperSettings, job_id: str) -> JobNodes:
-        parts = [part for path in (settings.root, settings.cluster_id) for part in path.split("/") if part]
-        return cls("/" + "/".join([*parts, job_id]))
+        above = jobs_node(settings)
+        return cls(f"{above}/{job_id}" if above != "/" else f"/{job_id}")
 
     @property
     def ballots(self) -> str:

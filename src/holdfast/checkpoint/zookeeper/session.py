@@ -13,6 +13,7 @@ from kazoo.exceptions import ConnectionClosedError, ConnectionLoss, OperationTim
 from kazoo.handlers.threading import SequentialThreadingHandler
 from kazoo.retry import KazooRetry
 
+from holdfast.checkpoint.zookeeper.client import new_client
 from holdfast.errors import LeadershipLostError
 from holdfast.types.settings import ZooKeeperSettings
 
@@ -61,9 +62,8 @@ class ZooKeeperSession:
         self._loss: str | None = None
         wait = settings.retry_wait_ms / 1000
         patience = min(settings.connection_timeout_ms / 1000, self._seconds / _TRIES_PER_SESSION)
-        self._client = KazooClient(
-            hosts=settings.quorum,
-            timeout=self._seconds,
+        self._client = new_client(
+            settings,
             handler=_ImpatientHandler(patience),
             connection_retry=KazooRetry(max_tries=-1, delay=min(0.1, wait), backoff=2, max_delay=max(wait, 0.1)),
         )
