@@ -30,8 +30,8 @@ from tests.kit.processes import die_with_parent, wait_until
 _DOWNLOAD_SECONDS = 300
 _START_SECONDS = 60.0
 _USER = "holdfast"
-#: The one user who needs a password.
-GUARDED = "guarded"
+#: The one user who needs a password, and that.
+GUARDED, SECRET = "guarded", "s3cr3t-of-the-test"
 
 _ACCESS = f"host all {GUARDED} 127.0.0.1/32 scram-sha-256\nhost all all 127.0.0.1/32 trust\n"
 _SETTINGS = {

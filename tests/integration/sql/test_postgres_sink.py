@@ -19,15 +19,17 @@ from typing import Any
 
 import pytest
 
+from holdfast.common import WatermarkStrategy
 from holdfast.connectors.sql.sink import SqlSink
 from holdfast.errors import ProgramError, TransactionError
+from holdfast.runtime.epoch import EpochSpec
 from tests.connectors.sink_contract import JOB, pre_commit, transaction_name
 from tests.connectors.sql_contract import DatabaseUnderTest, SqlSinkContract, bound
+from tests.integration.programs import Scripted, environment
 from tests.kit.faults import FaultPlan
-from tests.kit.postgres import GUARDED, PostgresServer
+from tests.kit.postgres import GUARDED, SECRET, PostgresServer
 from tests.kit.processes import wait_until
-
-SECRET = "s3cr3t-of-the-test"
+from tests.spark.in_process import install, settings
 
 _COMMIT = """
 import pickle, sys
@@ -68,20 +70,6 @@ class TestPostgres(SqlSinkContract):
 @pytest.fixture
 def tables(postgres: PostgresServer) -> PostgresTables:
     return PostgresTables(postgres)
-
-
-@pytest.fixture
-def guarded(postgres: PostgresServer) -> str:
-    """A table of the user who needs a password."""
-    postgres.query(f"DROP OWNED BY {GUARDED}; DROP ROLE {GUARDED}" if _has_user(postgres) else "SELECT 1")
-    postgres.query(f"CREATE ROLE {GUARDED} LOGIN PASSWORD '{SECRET}'")
-    table = PostgresTables(postgres).table("k BIGINT PRIMARY KEY, v TEXT")
-    postgres.query(f"GRANT ALL ON {table} TO {GUARDED}")
-    return table
-
-
-def _has_user(postgres: PostgresServer) -> bool:
-    return bool(postgres.query(f"SELECT 1 FROM pg_roles WHERE rolname = '{GUARDED}'"))
 
 
 def commit_elsewhere(sink: SqlSink, handles: list[bytes], directory: Path, plan: FaultPlan) -> subprocess.Popen[bytes]:
@@ -220,3 +208,33 @@ def test_jobs_that_start_at_once_share_a_new_ledger(tables: PostgresTables, tmp_
         thread.join()
     assert tables.rows(table) == [(number,) for number in range(8)]
     assert tables.query(f"SELECT count(*) FROM {sink._ledger}") == [(8,)]
+
+
+def test_a_job_leaves_its_password_nowhere(
+    postgres: PostgresServer,
+    guarded: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    spark = install(monkeypatch)
+    seen: dict[str, bytes] = {}
+
+    def look(spec: EpochSpec) -> None:
+        seen.update({path.name: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()})
+
+    spark.before_epoch = spark.after_epoch = look
+    postgres.query(f"GRANT CREATE ON SCHEMA public TO {GUARDED}")
+    env = environment(**settings(tmp_path))
+    epochs = [[(number, str(number))] for number in range(10)]
+    script = env.from_source(Scripted(epochs), WatermarkStrategy.no_watermarks(), "script")
+    rows = script.map(lambda row: row, "k BIGINT, v STRING")
+    sink = SqlSink.upsert(postgres.url(GUARDED, SECRET), guarded, ["k"]).set_ledger_table(f"ledger_of_{guarded}")
+    rows.sink_to(sink)
+    env.execute("secret")
+    assert postgres.query(f"SELECT count(*) FROM {guarded}") == [(10,)]
+    postgres.query(f"REVOKE CREATE ON SCHEMA public FROM {GUARDED}")
+    assert "_metadata" in seen and any(name.endswith(".records") for name in seen)
+    assert not [name for name, content in seen.items() if SECRET.encode() in content]
+    assert SECRET not in caplog.text
