@@ -10,7 +10,6 @@ import pyarrow as pa
 
 from holdfast.connectors.markers import Marker
 from holdfast.connectors.sql.targets import Target, quoted
-from holdfast.errors import ProgramError
 
 _LEDGER_COLUMNS = "job_id TEXT, operator_id TEXT, marker {}, committed_at {}, PRIMARY KEY (job_id, operator_id)"
 
@@ -72,25 +71,9 @@ class Session(ABC):
     @abstractmethod
     def close(self) -> None: ...
 
-    def ensure_ledger(self, table: str, errors: tuple[type[Exception], ...]) -> None:
-        """In a transaction of its own."""
-        if self.has_table(table):
-            return
-        columns = _LEDGER_COLUMNS.format(self.bytes_type, self.time_type)
-        statement = f"CREATE TABLE {quoted(table)} ({columns})"
-        try:
-            self.execute(statement)
-            self.commit()
-            self.begin()
-        except errors as cause:
-            self.rollback()
-            self.begin()
-            # Another job may have been faster.
-            if not self.has_table(table):
-                raise ProgramError(
-                    f"The SQL sink keeps a table of what it has committed, and could not create it: {cause}. Let its "
-                    f"user create tables, or create it for all jobs: {statement};"
-                ) from cause
+    def ledger_statement(self, table: str) -> str:
+        """What creates a ledger."""
+        return f"CREATE TABLE {quoted(table)} ({_LEDGER_COLUMNS.format(self.bytes_type, self.time_type)})"
 
     def lock_marker(self, table: str, owner: tuple[str, str]) -> Marker:
         """What was published for a (job, operator). Until the transaction ends nobody else can publish for it."""

@@ -16,7 +16,16 @@ from holdfast.connectors.sql.database import Database, Session
 from holdfast.connectors.sql.targets import TableTarget, Target, quoted, quoted_name
 from holdfast.errors import MissingExtraError
 
-_CONNECT_SECONDS = 10
+#: Unless the address says otherwise.
+_CONNECTION = {
+    "fallback_application_name": "holdfast",
+    "connect_timeout": 10,
+    # A server whose host is gone is noticed within a minute.
+    "keepalives_idle": 30,
+    "keepalives_interval": 10,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 60_000,
+}
 _STAGE = "holdfast_rows"
 _ORDER = "holdfast_order"
 #: For the transaction, whatever server, user and database have set.
@@ -57,8 +66,7 @@ class PostgresDatabase(Database):
         self.errors = (psycopg.Error,)
 
     def connect(self) -> PostgresSession:
-        defaults = {"connect_timeout": _CONNECT_SECONDS, "fallback_application_name": "holdfast"}
-        parameters = {**defaults, **self._address.parameters}
+        parameters = {**_CONNECTION, **self._address.parameters}
         connection = self._psycopg.connect(**parameters, cursor_factory=self._psycopg.RawCursor)
         try:
             return PostgresSession(connection)

@@ -15,7 +15,7 @@ from itertools import groupby
 
 import pyarrow as pa
 
-from holdfast.connectors.markers import MOST_NAMES, due
+from holdfast.connectors.markers import MOST_NAMES, Marker, due
 from holdfast.connectors.sql.address import SQLITE, DatabaseAddress
 from holdfast.connectors.sql.columns import decode_batch
 from holdfast.connectors.sql.database import Database, Session
@@ -51,7 +51,7 @@ class Publisher:
 
         def look(session: Session) -> None:
             session.check(self._target, schema)
-            session.ensure_ledger(self._ledger, self._database.errors)
+            self._ensure_ledger(session)
 
         columns = ", ".join(f"{field.name} ({field.type})" for field in schema)
         advice = f"Rows have the columns {columns}: create the table, or change the stream's type, so that they fit."
@@ -61,10 +61,10 @@ class Publisher:
         """Wait until nobody else publishes for a (job, operator)."""
 
         def wait(session: Session) -> None:
-            session.ensure_ledger(self._ledger, self._database.errors)
-            session.lock_marker(self._ledger, owner)
+            self._lock(session, owner)
 
-        self._retried(wait, "could not look for other drivers", TransactionError, "")
+        advice = f"Its user must be able to read and change the table {self._ledger}."
+        self._retried(wait, "could not look for other drivers", TransactionError, advice)
 
     def publish(self, owner: tuple[str, str], handles: Sequence[StagedRows]) -> None:
         """Publish those that were not published before, in their order."""
@@ -81,8 +81,7 @@ class Publisher:
                 handle.delete()
 
     def _publish(self, session: Session, owner: tuple[str, str], handles: Sequence[StagedRows]) -> None:
-        session.ensure_ledger(self._ledger, self._database.errors)
-        marker = session.lock_marker(self._ledger, owner)
+        marker = self._lock(session, owner)
         waiting = due(handles, marker, f"the table {self._ledger}")
         if not waiting:
             return
@@ -94,6 +93,30 @@ class Publisher:
         failpoint("sql-sink.recorded", operator=owner[1])
         session.commit()
         failpoint("sql-sink.committed", operator=owner[1])
+
+    def _lock(self, session: Session, owner: tuple[str, str]) -> Marker:
+        self._ensure_ledger(session)
+        return session.lock_marker(self._ledger, owner)
+
+    def _ensure_ledger(self, session: Session) -> None:
+        """In a transaction of its own."""
+        if session.has_table(self._ledger):
+            return
+        statement = session.ledger_statement(self._ledger)
+        try:
+            session.execute(statement)
+            session.commit()
+            session.begin()
+        except self._database.errors as cause:
+            session.rollback()
+            session.begin()
+            # Another job may have been faster.
+            if not session.has_table(self._ledger):
+                raise ProgramError(
+                    f"The SQL sink keeps a table of what it has committed, and could not create it at {self._address}: "
+                    f"{self._database.message_of(cause)}. Let its user create tables, or create it for all jobs: "
+                    f"{statement};"
+                ) from cause
 
     def _retried(
         self, action: Callable[[Session], None], failed: str, kind: type[HoldfastError], advice: str
