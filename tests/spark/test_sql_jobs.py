@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 
 from holdfast.common import Types, WatermarkStrategy
+from holdfast.datastream.connectors.base import DeliveryGuarantee
+from holdfast.datastream.connectors.jdbc import JdbcConnectionOptions, JdbcSink
 from holdfast.datastream.connectors.sql import SqlSink
-from holdfast.errors import JobExecutionError, ProgramError, TransactionError
+from holdfast.errors import JobExecutionError, ProgramError, StoreVersionError, TransactionError
 from holdfast.runtime.epoch import EpochSpec
 from tests.connectors.test_sql_sink import SqliteFile
 from tests.integration.programs import Scripted, environment
@@ -29,14 +31,23 @@ def database(tmp_path: Path) -> SqliteFile:
     return made
 
 
-def run(tmp_path: Path, database: SqliteFile, epochs: list[list[Any]], parallelism: int, **changes: str) -> Any:
+def run(
+    tmp_path: Path,
+    database: SqliteFile,
+    epochs: list[list[Any]],
+    parallelism: int,
+    guarantee: DeliveryGuarantee = DeliveryGuarantee.EXACTLY_ONCE,
+    **changes: str,
+) -> Any:
     """Count the rows of each key, into two tables."""
     env = environment(**settings(tmp_path, **changes)).set_parallelism(parallelism)
     source = env.from_source(Scripted(epochs), WatermarkStrategy.no_watermarks(), "script").uid("source")
     keyed = source.key_by(lambda row: row[0], Types.LONG())
     counts = keyed.map_with_state(count, state_type=int, output_type=COUNTS).uid("count")
-    counts.sink_to(SqlSink.insert(database.url, "counted").set_max_retries(0)).uid("counted")
-    counts.sink_to(SqlSink.upsert(database.url, "newest", ["k"]).set_max_retries(0)).uid("newest")
+    counted = SqlSink.insert(database.url, "counted").set_max_retries(0)
+    newest = SqlSink.upsert(database.url, "newest", ["k"]).set_max_retries(0)
+    for sink, uid in ((counted, "counted"), (newest, "newest")):
+        counts.sink_to(sink.set_delivery_guarantee(guarantee)).uid(uid)
     return env.execute("counting").get_history()
 
 
@@ -96,3 +107,33 @@ def test_a_table_that_is_not_there_ends_the_job_before_it_reads_anything(
     assert isinstance(caught.value.__cause__, ProgramError)
     assert "no such table: newest" in str(caught.value.__cause__)
     assert in_process.epochs == []
+
+
+def test_at_least_once_rows_are_there_at_the_end_of_their_epoch_and_again_after_a_failure(
+    in_process: InProcessSpark, database: SqliteFile, tmp_path: Path
+) -> None:
+    in_process.last_checkpoint = 2
+    visible: list[int] = []
+
+    def fail(spec: EpochSpec) -> None:
+        visible.append(len(database.rows("counted")))
+        if len(visible) == 5:
+            raise StoreVersionError("state is not on this host")
+
+    in_process.before_epoch = fail
+    run(tmp_path, database, EPOCHS, 2, DeliveryGuarantee.AT_LEAST_ONCE)
+
+    assert visible[:5] == [0, 5, 10, 15, 20]
+    rows = database.rows("counted")
+    assert len(rows) > 30 and sorted(set(rows)) == counts_of(EPOCHS)
+    assert database.rows("newest") == sorted(dict(counts_of(EPOCHS)).items())
+
+
+def test_a_program_for_pyflinks_sink(in_process: InProcessSpark, database: SqliteFile, tmp_path: Path) -> None:
+    env = environment(**settings(tmp_path))
+    rows = env.from_collection([(1, 10), (2, 20), (1, 30)], type_info=Types.ROW([Types.LONG(), Types.LONG()]))
+    connection = JdbcConnectionOptions.JdbcConnectionOptionsBuilder().with_url(f"jdbc:sqlite:{database.path}").build()
+    statement = "INSERT INTO newest (k, n) VALUES (?, ?) ON CONFLICT (k) DO UPDATE SET n = newest.n + EXCLUDED.n"
+    rows.add_sink(JdbcSink.sink(statement, Types.ROW([Types.LONG(), Types.LONG()]), connection))
+    env.execute("pyflink")
+    assert database.rows("newest") == [(1, 40), (2, 20)]
