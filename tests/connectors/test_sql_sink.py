@@ -168,6 +168,18 @@ def test_what_cannot_be(database: SqliteFile, make: Any, message: str) -> None:
         make(database.url)
 
 
+def test_a_relative_staging_directory_is_one_of_the_program(
+    database: SqliteFile, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    sink = SqlSink.insert(database.url, database.table("k BIGINT, v TEXT")).set_staging_directory("here")
+    bound(sink, tmp_path)
+    (tmp_path / "worker").mkdir()
+    monkeypatch.chdir(tmp_path / "worker")
+    pre_commit(pickle.loads(pickle.dumps(sink)), [(1, "a")])
+    assert len(list((tmp_path / "here").rglob("*.records"))) == 1
+
+
 def test_names_are_taken_as_they_are_written(database: SqliteFile, tmp_path: Path) -> None:
     database.query('CREATE TABLE "Order" ("Group" BIGINT PRIMARY KEY, "a ""b""" TEXT)')
     sink = SqlSink.upsert(database.url, "main.Order", "Group")

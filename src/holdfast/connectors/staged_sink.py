@@ -46,13 +46,14 @@ class StagedSink(TwoPhaseCommitSink):
         """
 
     def bind_checkpoint_directory(self, directory: str | None) -> None:
-        self._directory = self._directory or directory
-        if self._directory is None:
+        told = self._directory or directory
+        if told is None:
             raise ProgramError(
                 f"A {self.kind} keeps rows in files until their checkpoint completes, and this job keeps checkpoints "
                 "in memory. Set execution.checkpointing.dir, or the staging directory of the sink "
                 "(set_staging_directory), to one that all executors and the driver see."
             )
+        self._directory = Storage.absolute(told)
 
     @property
     def _storage(self) -> Storage:
