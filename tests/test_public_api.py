@@ -176,6 +176,9 @@ PUBLIC: dict[str, list[str]] = {
         "FileSink",
         "FileSource",
         "FileSourceBuilder",
+        "JdbcConnectionOptions",
+        "JdbcExecutionOptions",
+        "JdbcSink",
         "KafkaOffsetResetStrategy",
         "KafkaOffsetsInitializer",
         "KafkaRecordSerializationSchema",
@@ -191,6 +194,7 @@ PUBLIC: dict[str, list[str]] = {
         "SequenceSource",
         "Sink",
         "Source",
+        "SqlSink",
         "StreamFormat",
     ],
     "holdfast.testing": [
@@ -274,6 +278,7 @@ def test_nothing_else_is_public(module: str) -> None:
             "KafkaSource KafkaSink KafkaOffsetsInitializer KafkaOffsetResetStrategy KafkaTopicPartition "
             "KafkaRecordSerializationSchema",
         ),
+        ("datastream.connectors.jdbc", "JdbcSink JdbcConnectionOptions JdbcExecutionOptions"),
         ("datastream.formats.json", "JsonRowDeserializationSchema JsonRowSerializationSchema"),
         ("datastream.formats.avro", "AvroRowDeserializationSchema AvroRowSerializationSchema"),
         (

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from holdfast.datastream import connectors
-from holdfast.datastream.connectors import base, file_system, kafka, number_seq
+from holdfast.datastream.connectors import base, file_system, jdbc, kafka, number_seq, sql
 
 
 def test_the_public_names_are_these():
@@ -16,6 +16,8 @@ def test_the_public_names_are_these():
     ]
     assert number_seq.__all__ == ["NumberSequenceSource", "SequenceSource"]
     assert base.__all__ == ["DeliveryGuarantee", "Sink", "Source"]
+    assert jdbc.__all__ == ["JdbcConnectionOptions", "JdbcExecutionOptions", "JdbcSink"]
+    assert sql.__all__ == ["SqlSink"]
     assert kafka.__all__ == [
         "DeliveryGuarantee",
         "KafkaOffsetResetStrategy",
@@ -28,6 +30,6 @@ def test_the_public_names_are_these():
         "KafkaSourceBuilder",
         "KafkaTopicPartition",
     ]
-    doors = [file_system, number_seq, base, kafka]
+    doors = [file_system, number_seq, base, kafka, jdbc, sql]
     assert connectors.__all__ == sorted({name for door in doors for name in door.__all__})
     assert all(hasattr(connectors, name) for name in connectors.__all__)

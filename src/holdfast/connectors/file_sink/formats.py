@@ -82,7 +82,7 @@ class JsonSinkFormat(SinkFormat):
 class _JsonWriter(RowFileWriter):
     def __init__(self, stream: BinaryIO, type_info: TypeInformation) -> None:
         self._stream = stream
-        self._columns = None if is_undeclared(type_info) else _Columns(type_info)
+        self._columns = None if is_undeclared(type_info) else Columns(type_info)
         self._encoder = msgspec.json.Encoder(enc_hook=str)
 
     def write(self, batch: Batch) -> None:
@@ -110,11 +110,11 @@ class CsvSinkFormat(SinkFormat):
                 )
 
     def open(self, stream: BinaryIO, type_info: TypeInformation) -> RowFileWriter:
-        return _CsvWriter(stream, _Columns(type_info), self._header, self._delimiter)
+        return _CsvWriter(stream, Columns(type_info), self._header, self._delimiter)
 
 
 class _CsvWriter(RowFileWriter):
-    def __init__(self, stream: BinaryIO, columns: _Columns, header: bool, delimiter: str) -> None:
+    def __init__(self, stream: BinaryIO, columns: Columns, header: bool, delimiter: str) -> None:
         self._stream = stream
         self._columns = columns
         self._header = header
@@ -138,13 +138,13 @@ class ParquetSinkFormat(SinkFormat):
         _check_declared(type_info, "Parquet")
 
     def open(self, stream: BinaryIO, type_info: TypeInformation) -> RowFileWriter:
-        return _ParquetWriter(stream, _Columns(type_info), self._compression)
+        return _ParquetWriter(stream, Columns(type_info), self._compression)
 
 
 class _ParquetWriter(RowFileWriter):
     """Collects batches, because every call of the writer makes a row group."""
 
-    def __init__(self, stream: BinaryIO, columns: _Columns, compression: str) -> None:
+    def __init__(self, stream: BinaryIO, columns: Columns, compression: str) -> None:
         self._columns = columns
         self._writer = pq.ParquetWriter(stream, columns.schema, compression=compression)
         self._buffered: list[pa.RecordBatch] = []
@@ -169,7 +169,7 @@ class _ParquetWriter(RowFileWriter):
             self._buffered, self._rows, self._bytes = [], 0, 0
 
 
-class _Columns:
+class Columns:
     """The columns of batches of one type: those a batch has already, else made from its rows."""
 
     def __init__(self, type_info: TypeInformation) -> None:

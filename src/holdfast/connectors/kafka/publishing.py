@@ -8,9 +8,11 @@ final: a transaction whose marker is there was published, one whose marker is no
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any
+
+import msgspec
 
 from holdfast.connectors.kafka.client import (
     PATIENCE_SECONDS,
@@ -21,9 +23,9 @@ from holdfast.connectors.kafka.client import (
     library,
     list_offsets,
 )
-from holdfast.connectors.kafka.markers import MOST_NAMES, key_of, newest
-from holdfast.connectors.kafka.records import wait_for_brokers
-from holdfast.connectors.kafka.staging import StagedRecords
+from holdfast.connectors.kafka.records import Records, wait_for_brokers
+from holdfast.connectors.markers import MOST_NAMES, Marker, due
+from holdfast.connectors.staging import StagedRows
 from holdfast.errors import TransactionError
 from holdfast.failpoints import failpoint
 
@@ -62,15 +64,15 @@ class Publisher:
             raise self._failure("prepare to publish", cause) from cause
         failpoint("kafka-publisher.fenced", id=transactional_id)
 
-    def publish(self, handles: Sequence[StagedRecords]) -> None:
+    def publish(self, handles: Sequence[StagedRows]) -> None:
         """Publish those that were not published before."""
         try:
-            waiting = iter([handle for handle in handles if self._is_due(handle)])
-            while due := list(islice(waiting, MOST_NAMES)):
-                self._publish(due)
+            waiting = iter(due(handles, self._marker, f"the topic {self._topic!r}"))
+            while some := list(islice(waiting, MOST_NAMES)):
+                self._publish(some)
                 failpoint("kafka-publisher.committed", id=self._id)
                 # Before the next transaction begins: the marker of this one says that these files are of no use.
-                for handle in due:
+                for handle in some:
                     handle.delete()
         except BaseException:
             # What was published, by this one or by another that has fenced it, is not known here any more. Whoever
@@ -78,35 +80,23 @@ class Publisher:
             self._forget()
             raise
 
-    def _is_due(self, handle: StagedRecords) -> bool:
-        if self._marker.has(handle.name):
-            handle.delete()
-            return False
-        if handle.is_there():
-            return True
-        if self._marker.covers(handle.name):
-            return False
-        raise TransactionError(
-            f"The rows of {handle.name} are lost: {handle.root} does not have them, and the topic {self._topic!r} does "
-            "not say that they were published. Restore an earlier checkpoint."
-        )
-
-    def _publish(self, due: Sequence[StagedRecords]) -> None:
-        for handle in due:
+    def _publish(self, handles: Sequence[StagedRows]) -> None:
+        for handle in handles:
             handle.check()
-        marker = self._marker.after(handle.name for handle in due)
+        marker = self._marker.after(handle.name for handle in handles)
+        decoder = msgspec.msgpack.Decoder(Records)
         try:
             self._producer.begin_transaction()
-            for handle in due:
-                for records in handle.records():
-                    records.produce(self._producer)
+            for handle in handles:
+                for frame in handle.frames():
+                    decoder.decode(frame).produce(self._producer)
             failpoint("kafka-publisher.produced", id=self._id)
             self._producer.produce(self._topic, marker.encode(), self._key)
             failpoint("kafka-publisher.marked", id=self._id)
             wait_for_brokers(self._producer, 0)
             self._producer.commit_transaction(PATIENCE_SECONDS)
         except (self._kafka.KafkaException, BufferError) as cause:
-            raise self._failure(f"publish {len(due)} transactions", cause) from cause
+            raise self._failure(f"publish {len(handles)} transactions", cause) from cause
         self._marker = marker
 
     def _forget(self) -> None:
@@ -172,3 +162,13 @@ def read_markers(settings: Mapping[str, Any], topic: str) -> list[tuple[bytes, b
         return found
     finally:
         consumer.close()
+
+
+def key_of(job_id: str, operator_id: str) -> bytes:
+    return msgspec.msgpack.encode([job_id, operator_id])
+
+
+def newest(messages: Iterable[tuple[bytes, bytes]], key: bytes) -> Marker:
+    """The marker of a key in a topic's messages, which are in the order of their offsets: it can be compacted."""
+    found = dict(messages)
+    return Marker.decode(found[key]) if key in found else Marker()

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import uuid
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from typing import Any
+
+import msgspec
 
 from holdfast.connectors.delivery import DeliveryGuarantee
 from holdfast.connectors.kafka.client import library
 from holdfast.connectors.kafka.direct import DirectProducer, producer_of
 from holdfast.connectors.kafka.publishing import publisher_of
 from holdfast.connectors.kafka.records import KafkaRecordSerializationSchema
-from holdfast.connectors.kafka.staging import StagedRecords, StagingTransaction, delete_staged, staged_names
-from holdfast.errors import ProgramError, StorageError
+from holdfast.connectors.staged_sink import StagedSink
+from holdfast.connectors.staging import StagedRows
+from holdfast.errors import ProgramError
 from holdfast.runtime.batch import Batch
 from holdfast.runtime.sink import TransactionName, TwoPhaseCommitSink
-from holdfast.storage.filesystem import Storage
 
+_KIND = "KafkaSink"
 #: May be changed with ``set_property``.
 _DEFAULTS: dict[str, Any] = {
     # As Kafka's Java clients divide keys among partitions.
@@ -31,68 +32,31 @@ _DEFAULTS: dict[str, Any] = {
 }
 
 
-class ExactlyOnceKafkaSink(TwoPhaseCommitSink):
+class ExactlyOnceKafkaSink(StagedSink):
     """Stages rows in files; a commit publishes them in one Kafka transaction, together with a marker that says so.
 
     The client library cannot go on with a transaction that another process has begun. So none is open before the
     checkpoint completes: what waits for it are files, and ``publishing`` says why each is published once.
     """
 
+    kind = _KIND
+
     def __init__(
         self, settings: dict[str, Any], serializer: KafkaRecordSerializationSchema, prefix: str, directory: str | None
     ) -> None:
+        super().__init__(directory)
         self._settings = settings
         self._serializer = serializer
         self._prefix = prefix
-        self._directory = directory
 
-    def bind_checkpoint_directory(self, directory: str | None) -> None:
-        self._directory = self._directory or directory
-        if self._directory is None:
-            raise ProgramError(
-                "A KafkaSink with EXACTLY_ONCE keeps rows in files until their checkpoint completes, and this job "
-                "keeps checkpoints in memory. Set execution.checkpointing.dir, or set_staging_directory(...) of the "
-                "sink, to a directory that all executors and the driver see."
-            )
+    def frame_of(self, batch: Batch) -> bytes:
+        return msgspec.msgpack.encode(self._serializer.records_of(batch))
 
-    @property
-    def _storage(self) -> Storage:
-        assert self._directory is not None, "bind_checkpoint_directory has set it"
-        return Storage.for_uri(self._directory)
+    def publish(self, job_id: str, operator_id: str, handles: Sequence[StagedRows]) -> None:
+        publisher_of(self._settings, self._prefix, job_id, operator_id).publish(handles)
 
-    def begin(self, name: TransactionName) -> StagingTransaction:
-        return StagingTransaction(self._storage, name)
-
-    def write(self, transaction: StagingTransaction, batch: Batch) -> None:
-        if len(batch):
-            transaction.write(self._serializer.records_of(batch))
-
-    def pre_commit(self, transaction: StagingTransaction) -> bytes | None:
-        staged = transaction.finish()
-        return None if staged is None else staged.encode()
-
-    def discard(self, transaction: StagingTransaction) -> None:
-        with suppress(StorageError):
-            transaction.discard()
-
-    def commit(self, handles: Sequence[bytes]) -> None:
-        owners: dict[tuple[str, str], list[StagedRecords]] = defaultdict(list)
-        for handle in map(StagedRecords.decode, handles):
-            owners[handle.name.job_id, handle.name.operator_id].append(handle)
-        for owner, staged in owners.items():
-            publisher_of(self._settings, self._prefix, *owner).publish(staged)
-
-    def open_transactions(self, job_id: str) -> Iterable[TransactionName]:
-        """All that the job has staged in the directory: also of another sink of the job, if two share it."""
-        return staged_names(self._storage, job_id)
-
-    def abort(self, name: TransactionName) -> None:
-        # Whoever is publishing it, a driver that was given up, must not end with that.
-        publisher_of(self._settings, self._prefix, name.job_id, name.operator_id)
-        delete_staged(self._storage, name)
-
-    def name_of(self, handle: bytes) -> TransactionName:
-        return StagedRecords.decode(handle).name
+    def fence(self, job_id: str, operator_id: str) -> None:
+        publisher_of(self._settings, self._prefix, job_id, operator_id)
 
 
 class DirectKafkaSink(TwoPhaseCommitSink):
@@ -133,7 +97,7 @@ class DirectKafkaSink(TwoPhaseCommitSink):
         """There is nothing to drop."""
 
     def name_of(self, handle: bytes) -> TransactionName:
-        return StagedRecords.decode(handle).name
+        return StagedRows.decode(handle, _KIND).name
 
 
 class KafkaSink:

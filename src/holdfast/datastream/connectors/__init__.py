@@ -12,6 +12,7 @@ from holdfast.datastream.connectors.file_system import (
     RollingPolicy,
     StreamFormat,
 )
+from holdfast.datastream.connectors.jdbc import JdbcConnectionOptions, JdbcExecutionOptions, JdbcSink
 from holdfast.datastream.connectors.kafka import (
     KafkaOffsetResetStrategy,
     KafkaOffsetsInitializer,
@@ -24,6 +25,7 @@ from holdfast.datastream.connectors.kafka import (
     KafkaTopicPartition,
 )
 from holdfast.datastream.connectors.number_seq import NumberSequenceSource, SequenceSource
+from holdfast.datastream.connectors.sql import SqlSink
 
 __all__ = [
     "BucketAssigner",
@@ -31,6 +33,9 @@ __all__ = [
     "FileSink",
     "FileSource",
     "FileSourceBuilder",
+    "JdbcConnectionOptions",
+    "JdbcExecutionOptions",
+    "JdbcSink",
     "KafkaOffsetResetStrategy",
     "KafkaOffsetsInitializer",
     "KafkaRecordSerializationSchema",
@@ -46,5 +51,6 @@ __all__ = [
     "SequenceSource",
     "Sink",
     "Source",
+    "SqlSink",
     "StreamFormat",
 ]

@@ -1,16 +1,18 @@
-"""What a topic of markers says about transactions: which were published. Pure: no broker is asked.
+"""Which transactions of a sink were published. Pure: no other system is asked.
 
-Every Kafka transaction that publishes staged rows also writes a marker, under the key of (job, operator). The newest
-marker of a key is all that counts, so that the topic can be compacted.
+Whoever publishes staged rows also writes a marker, under the key of (job, operator), in the same transaction of the
+system that gets the rows. The newest marker of a key is all that counts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 import msgspec
 import xxhash
 
+from holdfast.connectors.staging import StagedRows
+from holdfast.errors import TransactionError
 from holdfast.runtime.sink import TransactionName
 
 #: A name can be asked for while its file may still be staged: after a crash behind the last transaction. A few more
@@ -70,11 +72,21 @@ def _digest(name: TransactionName) -> bytes:
     return xxhash.xxh3_128_digest(msgspec.msgpack.encode(name))
 
 
-def key_of(job_id: str, operator_id: str) -> bytes:
-    return msgspec.msgpack.encode([job_id, operator_id])
+def due(handles: Iterable[StagedRows], marker: Marker, place: str) -> list[StagedRows]:
+    """Those that are to be published now. ``place`` is where the marker was found; it must be the newest one, and
+    nobody else may be about to write another."""
+    return [handle for handle in handles if _is_due(handle, marker, place)]
 
 
-def newest(messages: Iterable[tuple[bytes, bytes]], key: bytes) -> Marker:
-    """The marker of a key in a topic's messages, which are in the order of their offsets."""
-    found: Mapping[bytes, bytes] = dict(messages)
-    return Marker.decode(found[key]) if key in found else Marker()
+def _is_due(handle: StagedRows, marker: Marker, place: str) -> bool:
+    if marker.has(handle.name):
+        handle.delete()
+        return False
+    if handle.is_there():
+        return True
+    if marker.covers(handle.name):
+        return False
+    raise TransactionError(
+        f"The rows of {handle.name} are lost: {handle.root} does not have them, and {place} does not say that they "
+        "were published. Restore an earlier checkpoint."
+    )

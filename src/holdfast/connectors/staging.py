@@ -1,7 +1,7 @@
 """Rows of a transaction, durable and invisible, until they are published.
 
-A staged file is a sequence of frames: four bytes with the length of what follows, and the records of one batch in
-msgpack. Files lie where those of a ``FileSink`` would, below the staging directory of the sink.
+A staged file is a sequence of frames: four bytes with the length of what follows, and the rows of one batch as their
+sink encodes them. Files lie where those of a ``FileSink`` would, below the staging directory of the sink.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import xxhash
 
 from holdfast.connectors.file_access import size_of
 from holdfast.connectors.file_sink.naming import job_folder, staged_transaction, staging_folder, staging_path
-from holdfast.connectors.kafka.records import Records
 from holdfast.errors import CorruptFileError, TransactionError
 from holdfast.runtime.sink import TransactionName
 from holdfast.storage.checksum import check_file
@@ -24,30 +23,32 @@ _SUFFIX = ".records"
 _VERSION = 1
 
 
-class StagedRecords(msgspec.Struct, frozen=True):
+class StagedRows(msgspec.Struct, frozen=True):
     """A handle: what was staged, and where. A later version of the program may stage elsewhere."""
 
+    #: Of the sink that knows what frames hold.
+    kind: str
     root: str
     name: TransactionName
     size: int
     checksum: str
-    kind: str = "kafka"
     version: int = _VERSION
 
     def encode(self) -> bytes:
         return msgspec.msgpack.encode(self)
 
     @staticmethod
-    def decode(data: bytes) -> StagedRecords:
+    def decode(data: bytes, kind: str) -> StagedRows:
+        """TransactionError unless it is the handle of a sink of this kind."""
         try:
-            handle = msgspec.msgpack.decode(data, type=StagedRecords)
+            handle = msgspec.msgpack.decode(data, type=StagedRows)
         except (msgspec.MsgspecError, ValueError) as cause:
-            raise _foreign(data, str(cause)) from cause
-        if handle.kind != "kafka":
-            raise _foreign(data, f"it is one of {handle.kind!r}")
+            raise _foreign(data, kind, str(cause)) from cause
+        if handle.kind != kind:
+            raise _foreign(data, kind, f"it is one of a {handle.kind}")
         if handle.version != _VERSION:
             raise TransactionError(
-                f"A KafkaSink handle has version {handle.version}; this version of Holdfast reads {_VERSION}. "
+                f"A {kind} handle has version {handle.version}; this version of Holdfast reads {_VERSION}. "
                 "Commit it with the version that wrote it."
             )
         return handle
@@ -67,11 +68,10 @@ class StagedRecords(msgspec.Struct, frozen=True):
                 "this transaction was published."
             ) from cause
 
-    def records(self) -> Iterator[Records]:
-        decoder = msgspec.msgpack.Decoder(Records)
+    def frames(self) -> Iterator[bytes]:
         with Storage.for_uri(self.root).open_input(self._path) as stream:
             while head := stream.read(4):
-                yield decoder.decode(stream.read(int.from_bytes(head, "big")))
+                yield stream.read(int.from_bytes(head, "big"))
 
     def delete(self) -> None:
         Storage.for_uri(self.root).delete(self._path)
@@ -84,7 +84,8 @@ class StagedRecords(msgspec.Struct, frozen=True):
 class StagingTransaction:
     """Rows of one task in one epoch, on their way into a file."""
 
-    def __init__(self, storage: Storage, name: TransactionName) -> None:
+    def __init__(self, kind: str, storage: Storage, name: TransactionName) -> None:
+        self._kind = kind
         self._storage = storage
         self._name = name
         self._output: Any = None
@@ -92,22 +93,21 @@ class StagingTransaction:
         self._digest = xxhash.xxh3_128()
         self._size = 0
 
-    def write(self, records: Records) -> None:
+    def write(self, frame: bytes) -> None:
         if self._stream is None:
             self._output = self._storage.open_output(staging_path(self._name, 0, _SUFFIX))
             self._stream = self._output.__enter__()
-        body = msgspec.msgpack.encode(records)
-        for part in (len(body).to_bytes(4, "big"), body):
+        for part in (len(frame).to_bytes(4, "big"), frame):
             self._stream.write(part)
             self._digest.update(part)
             self._size += len(part)
 
-    def finish(self) -> StagedRecords | None:
+    def finish(self) -> StagedRows | None:
         """Make the file durable; None when no row was written."""
         if self._stream is None:
             return None
         self._output.__exit__(None, None, None)
-        return StagedRecords(self._storage.uri, self._name, self._size, self._digest.hexdigest())
+        return StagedRows(self._kind, self._storage.uri, self._name, self._size, self._digest.hexdigest())
 
     def discard(self) -> None:
         if self._stream is not None:
@@ -133,8 +133,8 @@ def delete_staged(storage: Storage, name: TransactionName) -> None:
             storage.delete(entry.path)
 
 
-def _foreign(data: bytes, why: str) -> TransactionError:
+def _foreign(data: bytes, kind: str, why: str) -> TransactionError:
     return TransactionError(
-        f"A handle of {len(data)} bytes is none of a KafkaSink ({why}). "
+        f"A handle of {len(data)} bytes is none of a {kind} ({why}). "
         "Restore with the sink that wrote the checkpoint, or give this operator another uid."
     )

@@ -1,11 +1,12 @@
-"""What the topic of markers says about transactions of a Kafka sink."""
+"""What markers say about the transactions of a sink."""
 
 from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.connectors.kafka.markers import Marker, key_of, newest
+from holdfast.connectors.kafka.publishing import key_of, newest
+from holdfast.connectors.markers import Marker
 from holdfast.runtime.sink import TransactionName
 
 

@@ -1,0 +1,119 @@
+"""Whole jobs into PostgreSQL: drivers, workers, attempts and the server fail; the tables equal the oracle."""
+
+from __future__ import annotations
+
+import json
+import random
+import uuid
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.kit.driver import DriverProgram
+from tests.kit.faults import FaultPlan
+from tests.kit.postgres import PostgresServer
+from tests.kit.processes import kill_worker
+
+pytestmark = pytest.mark.slow
+
+PROGRAM = Path(__file__).with_name("sql_job.py")
+#: Where a driver may die while it publishes.
+DRIVER_POINTS = [
+    "checkpoint.after-metadata",
+    "sink.before-commit",
+    "sql-sink.written",
+    "sql-sink.recorded",
+    "sql-sink.committed",
+    "sink.after-commit",
+]
+
+
+class Job:
+    """One job, and the tables that it fills."""
+
+    def __init__(self, postgres: PostgresServer, directory: Path, rows: int, keys: int) -> None:
+        self.postgres = postgres
+        self.directory = directory
+        self.rows, self.keys = rows, keys
+        unique = uuid.uuid4().hex[:8]
+        self.all, self.last = f"all_{unique}", f"last_{unique}"
+        # Without a key: whatever is written twice is there twice.
+        postgres.query(f"CREATE TABLE {self.all} (k BIGINT, place BIGINT)")
+        postgres.query(f"CREATE TABLE {self.last} (k BIGINT PRIMARY KEY, place BIGINT)")
+        self._runs = 0
+
+    def driver(self, faults: FaultPlan | None = None, **given: object) -> DriverProgram:
+        self._runs += 1
+        arguments = {"url": self.postgres.url(), "all": self.all, "last": self.last, "rows": self.rows}
+        return DriverProgram(
+            PROGRAM,
+            [str(self.directory), json.dumps({"settings": {}, "keys": self.keys, **arguments, **given})],
+            self.directory / f"log-{self._runs}",
+            faults.environment if faults is not None else {},
+        )
+
+    def check(self) -> None:
+        counts = Counter(number % self.keys for number in range(self.rows))
+        wanted = Counter((key, place + 1) for key, count in counts.items() for place in range(count))
+        seen = Counter(self.postgres.query(f"SELECT k, place FROM {self.all}"))
+        lost, repeated = wanted - seen, seen - wanted
+        assert not lost and not repeated, f"{lost.total()} lost, {repeated.total()} repeated or foreign"
+        assert dict(self.postgres.query(f"SELECT k, place FROM {self.last}")) == counts
+        assert not list((self.directory / "checkpoints").rglob("*.records")), "files are left"
+        owners = self.postgres.query("SELECT job_id, count(*) FROM holdfast_ledger GROUP BY job_id")
+        assert ("sql", 2) in owners
+
+
+def test_seeded_faults_of_drivers_attempts_and_the_server(postgres: PostgresServer, tmp_path: Path) -> None:
+    """Without Spark: what fails here is the logic of drivers, tasks and sinks, not Spark."""
+    chosen = random.Random(6)
+    job = Job(postgres, tmp_path, 200_000, 97)
+    faults = Counter[str]()
+    rounds = [*DRIVER_POINTS, "server", "server", "server"]
+    chosen.shuffle(rounds)
+    for number, where in enumerate([*rounds, "end"]):
+        plan = FaultPlan(tmp_path / f"faults-{number}")
+        if where in DRIVER_POINTS:
+            plan.add(where, "kill", hit=chosen.randint(2, 6))
+        given = {
+            "settings": {"holdfast.epoch.max-rows": "4000"},
+            "in_process": {"seed": chosen.randrange(1000), "faults": 2, "epochs": 6},
+        }
+        with job.driver(plan, **given) as driver:
+            if where == "server":
+                _wait_for_epochs(driver, chosen.randint(1, 3))
+                postgres.restart()
+                _wait_for_epochs(driver, chosen.randint(4, 6))
+                driver.kill()
+                faults["server"] += 1
+            code = driver.wait(120)
+            faults["attempt"] += driver.output.count("FAULT attempt")
+            assert code == (0 if where == "end" else -9), f"{where}: {driver.output[-4000:]}"
+            assert plan.not_reached() == []
+            faults["driver"] += where != "end"
+    job.check()
+    print(f"{job.rows} rows, {dict(faults)}")
+    assert faults.total() >= 20, dict(faults)
+
+
+def _wait_for_epochs(driver: DriverProgram, count: int) -> None:
+    driver.wait_for_line(rf"(?s)(EPOCH.*?){{{count}}}", 90)
+
+
+def test_on_spark_with_a_worker_killed_and_the_server_restarted(postgres: PostgresServer, tmp_path: Path) -> None:
+    job = Job(postgres, tmp_path, 200_000, 1009)
+    settings = {
+        "spark.master": "local[2]",
+        "spark.ui.enabled": "false",
+        "holdfast.epoch.max-rows": "40000",
+        "execution.checkpointing.interval": "500 ms",
+    }
+    plan = FaultPlan(tmp_path / "faults")
+    committed = plan.add("sql-sink.committed", "touch", hit=2)
+    with job.driver(plan, settings=settings) as driver:
+        plan.wait(committed, 120)
+        kill_worker(driver.pid, 0)
+        postgres.restart()
+        assert driver.wait(240) == 0, driver.output[-4000:]
+    job.check()
