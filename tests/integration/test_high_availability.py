@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from holdfast.failpoints import ENVIRONMENT_VARIABLE
+from holdfast.testing.chaos.processes import Process, wait_until
 from tests.integration.audited_job import audit
 from tests.integration.programs import published
 from tests.integration.standby_program import SCRIPT
 from tests.kit.driver import DriverProgram
-from tests.kit.processes import Process, wait_until
 from tests.kit.zookeeper import ZooKeeperServer
 from tests.spark.in_process import counts_of, staged
 
