@@ -44,7 +44,7 @@ def _timers(name: str, rows: int, settings: Mapping[str, str], faults: list[Faul
     def run(seed: int, directory: Path) -> ChaosResult:
         backend = BACKENDS[seed % len(BACKENDS)]
         given = {**settings, "state.backend.type": backend}
-        if "spark.master" in LOCAL.items() & settings.items():
+        if given["spark.master"] == LOCAL["spark.master"]:
             given["holdfast.state.local-dir"] = str(directory / "local")
         arguments = [str(directory), str(rows), json.dumps(given)]
         oracle = Oracle(

@@ -24,6 +24,7 @@ from holdfast.testing.chaos.processes import die_with_parent, wait_until
 from tests.kit.maven import Unavailable, jars_of
 
 KAFKA = "4.1.0"
+_OLDER_CONNECTOR = "4.2.0"
 _START_SECONDS = 60.0
 _STOP_SECONDS = 30.0
 
@@ -37,8 +38,17 @@ def _jars() -> Path:
 
 
 def spark_connector() -> Path:
-    """The folder with the jars of Spark's own connector, for the installed version of Spark."""
-    return jars_of(f"org.apache.spark:spark-sql-kafka-0-10_2.13:{version('pyspark')}")
+    """The folder with the jars of Spark's own connector, for the installed version of Spark or, where that one is not
+    published, for the one before it, which works with it.
+    """
+    try:
+        return _connector(version("pyspark"))
+    except Unavailable:
+        return _connector(_OLDER_CONNECTOR)
+
+
+def _connector(release: str) -> Path:
+    return jars_of(f"org.apache.spark:spark-sql-kafka-0-10_2.13:{release}")
 
 
 class KafkaBroker(Service):
