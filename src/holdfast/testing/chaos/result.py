@@ -34,8 +34,11 @@ class ChaosResult:
         return ", ".join(f"{head} {cell}" for head, cell in zip(_COLUMNS, _cells(self), strict=True))
 
 
-_COLUMNS = ("job", "seed", "seconds", "faults", "restarts", "rows in", "rows out", "lost", "repeated", "wrong", "")
-_TEXTS = ("job", "faults", "")
+_COLUMNS = (
+    *("job", "seed", "seconds", "faults", "restarts"),
+    *("rows in", "rows out", "lost", "repeated", "wrong", "verdict"),
+)
+_TEXTS = ("job", "faults", "verdict")
 
 
 def _cells(result: ChaosResult) -> list[str]:
