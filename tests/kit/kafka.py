@@ -24,7 +24,8 @@ from holdfast.testing.chaos.processes import die_with_parent, wait_until
 from tests.kit.maven import Unavailable, jars_of
 
 KAFKA = "4.1.0"
-_OLDER_CONNECTOR = "4.2.0"
+_CONNECTOR = "org.apache.spark:spark-sql-kafka-0-10_2.13"
+_TOKENS = "org.apache.spark:spark-token-provider-kafka-0-10_2.13"
 _START_SECONDS = 60.0
 _STOP_SECONDS = 30.0
 
@@ -38,17 +39,13 @@ def _jars() -> Path:
 
 
 def spark_connector() -> Path:
-    """The folder with the jars of Spark's own connector, for the installed version of Spark or, where that one is not
-    published, for the one before it, which works with it.
+    """The folder with the jars of Spark's own connector: of the installed version of Spark or, where that is not
+    published, of the newest releases before it that are.
     """
     try:
-        return _connector(version("pyspark"))
+        return jars_of(f"{_CONNECTOR}:{version('pyspark')}")
     except Unavailable:
-        return _connector(_OLDER_CONNECTOR)
-
-
-def _connector(release: str) -> Path:
-    return jars_of(f"org.apache.spark:spark-sql-kafka-0-10_2.13:{release}")
+        return jars_of(f"{_CONNECTOR}:4.2.0", f"{_TOKENS}:4.0.0")
 
 
 class KafkaBroker(Service):
