@@ -26,7 +26,7 @@ def main(arguments: list[str] | None = None) -> int:
     chosen = options.scenario or list(SCENARIOS)
     every = {**SCENARIOS, **LARGE}
     print(f"seed {seed}: {', '.join(chosen)}", flush=True)
-    results = disturb({name: every[name] for name in chosen}, seed, options.seconds, options.rounds)
+    results = disturb({name: every[name] for name in chosen}, seed, options.seconds, options.rounds, options.keep)
     Console(width=140).print(table_of([result for _, result in results]))
     for name, failed in results:
         if not failed.exactly_once:
@@ -35,7 +35,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def disturb(
-    scenarios: Mapping[str, Scenario], seed: int, seconds: float, rounds: int | None
+    scenarios: Mapping[str, Scenario], seed: int, seconds: float, rounds: int | None, keep: bool
 ) -> list[tuple[str, ChaosResult]]:
     """Rounds of all scenarios in turn, each with the next seed, until the time is over or all rounds are run."""
     deadline = time.monotonic() + seconds
@@ -44,7 +44,7 @@ def disturb(
         ready = _ready(scenarios, services)
         while ready and len(results) != rounds and (rounds is not None or time.monotonic() < deadline):
             name = list(ready)[len(results) % len(ready)]
-            result = _round(ready[name], seed + len(results))
+            result = _round(ready[name], seed + len(results), keep)
             print(result, flush=True)
             results.append((name, result))
     return results
@@ -60,11 +60,11 @@ def _ready(scenarios: Mapping[str, Scenario], services: ExitStack) -> dict[str, 
     return found
 
 
-def _round(run: Round, seed: int) -> ChaosResult:
-    """What a round that went wrong has written is kept."""
+def _round(run: Round, seed: int, keep: bool) -> ChaosResult:
+    """What a round that went wrong has written is kept anyhow."""
     directory = Path(tempfile.mkdtemp(prefix="holdfast-chaos-"))
     result = run(seed, directory)
-    if result.exactly_once:
+    if result.exactly_once and not keep:
         shutil.rmtree(directory, ignore_errors=True)
     else:
         print(f"Logs and files of this round are in {directory}", flush=True)
@@ -76,6 +76,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--seconds", type=float, default=600.0, help="no round begins later")
     parser.add_argument("--seed", type=int, help="of the first round; each has the next one (default: drawn)")
     parser.add_argument("--rounds", type=int, help="so many rounds, whatever the time")
+    parser.add_argument("--keep", action="store_true", help="keep logs and files of all rounds")
     names = [*SCENARIOS, *LARGE]
     parser.add_argument("--scenario", action="append", choices=names, help="these alone; may be given several times")
     return parser

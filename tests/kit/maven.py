@@ -36,7 +36,11 @@ def _download(home: Path, artifacts: tuple[str, ...]) -> None:
         Path(directory, "pom.xml").write_text(_project(artifacts))
         goal = ["dependency:copy-dependencies", "-DincludeScope=runtime", "-DoutputDirectory=jars"]
         command = ["mvn", "-q", "-B", *goal]
-        subprocess.run(command, cwd=directory, check=True, timeout=_DOWNLOAD_SECONDS, capture_output=True)
+        done = subprocess.run(
+            command, cwd=directory, check=False, timeout=_DOWNLOAD_SECONDS, capture_output=True, text=True
+        )
+        if done.returncode != 0:
+            raise OSError(done.stdout.partition("\n")[0] or f"mvn ended with {done.returncode}")
         Path(directory, "jars").rename(home)
 
 

@@ -123,7 +123,7 @@ def fail_sometimes(seed: int, faults: int, epochs: int) -> None:
 
 
 if __name__ == "__main__":
-    logging.basicConfig(level=logging.WARNING)
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
     logging.getLogger("py4j").setLevel(logging.ERROR)
     where, arguments = Path(sys.argv[1]), json.loads(sys.argv[2])
     if arguments.get("in_process"):
