@@ -54,7 +54,7 @@ def _timers(name: str, rows: int, settings: Mapping[str, str], faults: list[Faul
             progress=lambda: _size(directory / "out"),
         )
         disturbed = program(f"{name}, {backend}", Path(timers_job.__file__), arguments, directory)
-        return run_chaos(disturbed, oracle, faults, Moments(seed, faults=6, seconds=60), directory / "logs")
+        return run_chaos(disturbed, oracle, faults, Moments(seed, faults=6), directory / "logs")
 
     return run
 
@@ -109,7 +109,7 @@ def spark_kafka() -> Iterator[Round]:
             settings = {"execution.checkpointing.interval": "500 ms", "holdfast.stream.available-now": "true"}
             disturbed = job.program("spark-kafka", settings, connector=str(jars), batch_rows=5_000)
             faults = [KillWorker(), KillDriver(), StopService(kafka)]
-            moments = Moments(seed, faults=5, seconds=60)
+            moments = Moments(seed, faults=5)
             return run_chaos(disturbed, job.oracle(), faults, moments, directory / "logs")
 
         yield run
@@ -135,7 +135,7 @@ def streams() -> Iterator[Round]:
         )
         disturbed = program("streams", Path(stream_job.__file__), [str(directory)], directory)
         faults = [KillWorker(), KillDriver(), PauseDriver()]
-        return run_chaos(disturbed, oracle, faults, Moments(seed, faults=5, seconds=60), directory / "logs")
+        return run_chaos(disturbed, oracle, faults, Moments(seed, faults=5), directory / "logs")
 
     yield run
 
@@ -148,7 +148,7 @@ def _size(directory: Path) -> int:
 #: In the order of their turns.
 SCENARIOS: dict[str, Scenario] = {
     "timers": timers,
-    "kafka": _kafka(200_000, 5_000, lambda seed: Moments(seed, faults=6, seconds=60)),
+    "kafka": _kafka(200_000, 10_000, lambda seed: Moments(seed, faults=6)),
     "streams": streams,
     "executors": executors,
     "spark-kafka": spark_kafka,
@@ -156,5 +156,5 @@ SCENARIOS: dict[str, Scenario] = {
 
 #: Run only when they are asked for by name.
 LARGE: dict[str, Scenario] = {
-    "kafka-million": _kafka(1_000_000, 20_000, lambda seed: Moments(seed, faults=20, pause=(0.2, 2.0))),
+    "kafka-million": _kafka(1_000_000, 30_000, lambda seed: Moments(seed, faults=20, pause=(0.1, 1.0), hasty=0.4)),
 }

@@ -14,6 +14,7 @@ import tempfile
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
 from types import TracebackType
@@ -168,14 +169,17 @@ class KafkaBroker(Service):
 
     def end_offsets(self, topic: str, partitions: int = 1) -> list[int]:
         """Of each partition, behind the newest record or mark of a transaction."""
-        from confluent_kafka import Consumer, TopicPartition
+        from confluent_kafka import TopicPartition
 
-        consumer = Consumer({"bootstrap.servers": self.servers, "group.id": "looker", "log_level": 0})
-        try:
-            places = [TopicPartition(topic, number) for number in range(partitions)]
-            return [consumer.get_watermark_offsets(place, timeout=30)[1] for place in places]
-        finally:
-            consumer.close()
+        places = [TopicPartition(topic, number) for number in range(partitions)]
+        return [self._looker.get_watermark_offsets(place, timeout=30)[1] for place in places]
+
+    @cached_property
+    def _looker(self) -> Any:
+        from confluent_kafka import Consumer
+
+        settings = {"group.id": "looker", "log_level": 0, "reconnect.backoff.max.ms": 500}
+        return Consumer({"bootstrap.servers": self.servers, **settings})
 
     def messages(self, topic: str, partitions: int = 1, isolation: str = "read_committed") -> list[Any]:
         from confluent_kafka import Consumer, KafkaError, TopicPartition

@@ -17,7 +17,9 @@ class Unavailable(Exception):
 
 
 def jars_of(*artifacts: str) -> Path:
-    """The folder with the jars of ``group:artifact:version`` and of everything they need at run time."""
+    """The folder with the jars of ``group:artifact:version`` and of everything they need at run time. The version of
+    one that is named here counts for the others too.
+    """
     digest = hashlib.sha256(" ".join(artifacts).encode()).hexdigest()[:8]
     home = Path(sys.prefix) / f"holdfast-jars-{digest}"
     try:
@@ -45,11 +47,16 @@ def _download(home: Path, artifacts: tuple[str, ...]) -> None:
 
 
 def _project(artifacts: tuple[str, ...]) -> str:
-    wanted = ""
-    for artifact in artifacts:
-        group, name, version = artifact.split(":")
-        parts = f"<groupId>{group}</groupId><artifactId>{name}</artifactId><version>{version}</version>"
-        wanted += f"<dependency>{parts}</dependency>"
+    named = [artifact.split(":") for artifact in artifacts]
+    # Maven would read the description of a version that nobody takes, and fail where there is none.
+    others = "".join(
+        f"<exclusion><groupId>{group}</groupId><artifactId>{name}</artifactId></exclusion>" for group, name, _ in named
+    )
+    wanted = "".join(
+        f"<dependency><groupId>{group}</groupId><artifactId>{name}</artifactId><version>{release}</version>"
+        f"<exclusions>{others}</exclusions></dependency>"
+        for group, name, release in named
+    )
     return (
         '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>'
         "<groupId>holdfast</groupId><artifactId>jars</artifactId><version>1</version>"

@@ -15,7 +15,7 @@ from holdfast.testing.chaos.oracle import Oracle
 from holdfast.testing.chaos.result import ChaosResult
 from holdfast.testing.chaos.target import Program, Target
 
-_LOOK_SECONDS = 0.1
+_LOOK_SECONDS = 0.2
 _SHOWN_CHARACTERS = 2_000
 
 
