@@ -35,7 +35,7 @@ Scenario = Callable[[], AbstractContextManager[Round]]
 
 BACKENDS = ("lmdb", "rocksdb", "heap")
 LOCAL = {"spark.master": "local[2]", "spark.ui.enabled": "false"}
-STREAM_FILES = 40
+STREAM_FILES = 20
 
 
 def _timers(name: str, rows: int, settings: Mapping[str, str], faults: list[Fault]) -> Round:
