@@ -15,6 +15,9 @@ from holdfast.testing.chaos.target import Target
 
 #: A driver whose JVM was killed notices with its next call.
 _NOTICE_SECONDS = 60.0
+#: So long a fault waits for a process that computes.
+_BUSY_SECONDS = 2.0
+_LOOK_SECONDS = 0.01
 
 Seconds = tuple[float, float]
 
@@ -37,7 +40,7 @@ class Fault(ABC):
 
 
 class KillWorker(Fault):
-    """SIGKILL to a Python worker, one that computes if there is one."""
+    """SIGKILL to a Python worker, one that computes if one does before long."""
 
     name = "worker"
 
@@ -145,10 +148,14 @@ class StopService(Fault):
 
 
 def _pick(processes: Sequence[Process], chosen: random.Random) -> Process | None:
-    """One that computes, if any does: nothing depends on a worker between two tasks."""
-    busy = [process for process in processes if process.computes]
-    candidates = busy or list(processes)
-    return chosen.choice(candidates) if candidates else None
+    """One that computes, if one does before long: nothing depends on a worker between two tasks."""
+    deadline = time.monotonic() + _BUSY_SECONDS
+    while processes and time.monotonic() < deadline:
+        busy = [process for process in processes if process.computes]
+        if busy:
+            return chosen.choice(busy)
+        time.sleep(_LOOK_SECONDS)
+    return chosen.choice(processes) if processes else None
 
 
 def _pause(processes: Sequence[Process], seconds: float) -> bool:
