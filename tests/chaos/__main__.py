@@ -16,7 +16,7 @@ from rich.console import Console
 
 from holdfast.testing.chaos import ChaosResult, table_of
 from tests.chaos.scenarios import LARGE, SCENARIOS, Round, Scenario
-from tests.kit.maven import Unavailable
+from tests.kit.unavailable import Unavailable
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -12,7 +12,7 @@ from holdfast.testing.chaos import ChaosResult
 from holdfast.testing.chaos.oracle import compare
 from tests.chaos import __main__ as chaos
 from tests.chaos.scenarios import Round, Scenario
-from tests.kit.maven import Unavailable
+from tests.kit.unavailable import Unavailable
 
 
 def scenario(name: str, wrong_seed: int | None = None) -> Scenario:

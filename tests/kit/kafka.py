@@ -22,7 +22,8 @@ from typing import Any
 
 from holdfast.testing.chaos import Service
 from holdfast.testing.chaos.processes import die_with_parent, wait_until
-from tests.kit.maven import Unavailable, jars_of
+from tests.kit.maven import jars_of
+from tests.kit.unavailable import Unavailable
 
 KAFKA = "4.1.0"
 _CONNECTOR = "org.apache.spark:spark-sql-kafka-0-10_2.13"

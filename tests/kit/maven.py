@@ -9,11 +9,9 @@ import sys
 import tempfile
 from pathlib import Path
 
+from tests.kit.unavailable import Unavailable
+
 _DOWNLOAD_SECONDS = 300
-
-
-class Unavailable(Exception):
-    """What a test needs from outside cannot be had here. The text says what, and why."""
 
 
 def jars_of(*artifacts: str) -> Path:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from tests.kit.kafka import KafkaBroker, broker
-from tests.kit.maven import Unavailable
+from tests.kit.unavailable import Unavailable
 
 
 @pytest.fixture(scope="session")

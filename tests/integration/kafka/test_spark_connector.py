@@ -12,7 +12,7 @@ from tests.integration.kafka.kafka_job import expected
 from tests.integration.kafka.places import PARTITIONS, Job
 from tests.kit.faults import FaultPlan
 from tests.kit.kafka import KafkaBroker, spark_connector
-from tests.kit.maven import Unavailable
+from tests.kit.unavailable import Unavailable
 
 pytestmark = pytest.mark.slow
 
