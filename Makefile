@@ -5,7 +5,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: setup test test-fast check demo bench docs clean
+.PHONY: setup test test-fast check chaos demo bench docs clean
 
 setup: $(READY)
 
@@ -23,6 +23,14 @@ check: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# Jobs of several kinds, whose processes and services are killed at moments that are drawn from a seed.
+#   make chaos SECONDS=600 SEED=7                     no round begins after so many seconds; without a seed one is drawn
+#   make chaos SCENARIO=kafka SEED=7 ROUNDS=1         one round again (timers, kafka, streams, executors, spark-kafka)
+#   make chaos SCENARIO=kafka-million ROUNDS=1        a million rows, twenty kills
+chaos: SECONDS ?= 600
+chaos: $(READY)
+	$(BIN)/python -m tests.chaos --seconds $(SECONDS) $(SEED:%=--seed %) $(ROUNDS:%=--rounds %) $(SCENARIO:%=--scenario %)
 
 demo: $(READY)
 	$(BIN)/python -m holdfast.demo

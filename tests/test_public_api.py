@@ -204,6 +204,25 @@ PUBLIC: dict[str, list[str]] = {
         "ManualClock",
         "OperatorHarness",
     ],
+    "holdfast.testing.chaos": [
+        "ChaosResult",
+        "Fault",
+        "KillDriver",
+        "KillExecutor",
+        "KillService",
+        "KillWorker",
+        "Moments",
+        "Oracle",
+        "PauseDriver",
+        "PauseWorker",
+        "Program",
+        "Service",
+        "StopService",
+        "Target",
+        "Verdict",
+        "run_chaos",
+        "table_of",
+    ],
 }
 
 

@@ -6,36 +6,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from holdfast.demo.verdict import compare, judge
-
-EXPECTED = [(1, 10, 2.0), (1, 20, 3.0), (2, 10, 2.0)]
-
-
-def test_the_same_rows_in_any_order_are_exactly_once():
-    verdict = compare(EXPECTED, list(reversed(EXPECTED)), events=30)
-    assert verdict.exactly_once
-    assert (verdict.expected, verdict.seen, verdict.events) == (3, 3, 30)
-
-
-@pytest.mark.parametrize(
-    ("seen", "counts"),
-    [
-        (EXPECTED[:2], (1, 0, 0)),
-        ([*EXPECTED, EXPECTED[0]], (0, 1, 0)),
-        ([*EXPECTED, (1, 20, 3.5)], (0, 0, 1)),
-        ([(1, 10, 2.0), (1, 20, 3.5), (2, 10, 2.0)], (1, 0, 1)),
-        ([], (3, 0, 0)),
-    ],
-    ids=["lost", "repeated", "wrong", "changed", "nothing"],
-)
-def test_every_deviation_is_told_apart(seen, counts):
-    verdict = compare(EXPECTED, seen)
-    assert (verdict.lost, verdict.repeated, verdict.wrong) == counts
-    assert not verdict.exactly_once
-
-
-def test_no_expected_rows_prove_nothing():
-    assert not compare([], []).exactly_once
+from holdfast.demo.verdict import judge
 
 
 @pytest.fixture
@@ -72,4 +43,4 @@ def test_files_that_readers_must_not_see_are_not_counted(directories):
 
 def test_an_empty_output_has_lost_everything(directories):
     verdict = judge(*directories)
-    assert (verdict.lost, verdict.seen, verdict.events) == (2, 0, 25)
+    assert (verdict.lost, verdict.rows_out, verdict.rows_in) == (2, 0, 25)

@@ -9,7 +9,8 @@ import sys
 
 import pytest
 
-from holdfast.demo.workers import kill_busy_worker, workers_below
+from holdfast.demo.workers import kill_busy_worker
+from holdfast.testing.chaos.processes import python_workers
 
 # Stands for PySpark's daemon, whose name is in its command line and in that of what it forks.
 _DAEMON = """
@@ -46,22 +47,22 @@ def daemon(request):
 
 @pytest.mark.parametrize("daemon", ["beginning"], indirect=True)
 def test_a_worker_that_begins_to_compute_is_killed(daemon):
-    workers = workers_below(os.getpid())
-    assert len(workers) == 1 and daemon.pid not in workers
+    workers = python_workers(os.getpid())
+    assert len(workers) == 1 and daemon.pid != workers[0].pid
     killed = next(pid for pid in iter(lambda: kill_busy_worker(os.getpid()), object()) if pid is not None)
-    assert killed == workers[0]
+    assert killed == workers[0].pid
     assert daemon.poll() is None
 
 
 @pytest.mark.parametrize("daemon", ["resting", "computing"], indirect=True)
 def test_a_worker_that_rests_or_has_long_begun_is_left_alone(daemon):
-    assert len(workers_below(os.getpid())) == 1
+    assert len(python_workers(os.getpid())) == 1
     assert kill_busy_worker(os.getpid()) is None
 
 
 @pytest.mark.parametrize("daemon", ["resting"], indirect=True)
 def test_workers_of_others_are_not_seen(daemon):
-    assert workers_below(daemon.pid) == workers_below(os.getpid())
+    assert len(python_workers(os.getpid())) == 1
     with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"]) as other:
-        assert workers_below(other.pid) == []
+        assert python_workers(other.pid) == []
         other.kill()

@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
+from holdfast.testing.chaos.processes import descendants, kill_worker, wait_until
 from tests.integration.audited_job import audit, published
 from tests.integration.cluster_program import events, firings, pairs
 from tests.integration.programs import averages
 from tests.kit.cluster import Executor, StandaloneCluster
 from tests.kit.driver import DriverProgram
 from tests.kit.faults import FaultPlan
-from tests.kit.processes import descendants, kill_worker, wait_until
 
 pytestmark = pytest.mark.slow
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.testing.chaos.processes import wait_until
 from tests.integration.audited_job import audit
 from tests.kit.driver import DriverProgram
-from tests.kit.processes import wait_until
 
 pytestmark = pytest.mark.slow
 

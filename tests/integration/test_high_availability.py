@@ -17,12 +17,12 @@ import pytest
 
 from holdfast.checkpoint.storage import open_snapshot
 from holdfast.failpoints import ENVIRONMENT_VARIABLE
+from holdfast.testing.chaos.processes import Process, wait_until
 from tests.integration.audited_job import audit
 from tests.integration.programs import published
 from tests.integration.standby_program import SCRIPT
 from tests.kit.driver import DriverProgram, python_path
 from tests.kit.faults import FaultPlan
-from tests.kit.processes import Process, wait_until
 from tests.kit.zookeeper import ZooKeeperServer
 from tests.spark.in_process import counts_of, staged
 

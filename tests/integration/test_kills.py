@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import random
-import time
 from pathlib import Path
 
 import pytest
 
-from tests.integration.audited_job import audit
+from holdfast.testing.chaos import KillDriver, KillWorker, Moments, Oracle, run_chaos
+from tests.integration.audited_job import audit, published
 from tests.kit.driver import DriverProgram
+from tests.kit.driver import program as chaos_program
 from tests.kit.faults import FaultPlan
 
 pytestmark = pytest.mark.slow
@@ -84,23 +85,19 @@ def test_the_driver_killed_at_named_points(backend: str, tmp_path: Path) -> None
 
 
 def test_drivers_and_workers_killed_at_random_moments(tmp_path: Path) -> None:
-    chosen = random.Random(11)
-    for number in range(8):
-        last = number >= 3
-        with program(tmp_path, f"log-{number}", None) as driver:
-            driver.wait_for_line("starts (from|with)", 120)
-            time.sleep(chosen.uniform(1.0, 6.0))
-            workers = driver.workers()
-            if workers:
-                chosen.choice(workers).kill()
-            if last:
-                if driver.wait(240) == 0:
-                    break
-            else:
-                time.sleep(chosen.uniform(0.0, 4.0))
-                chosen.choice([driver.kill, driver.kill_python])()
-    assert "FINISHED" in driver.output, driver.output[-4000:]
-    audit(tmp_path / "job-0", ROWS, KEYS)
+    given = {"settings": {"spark.master": "local[2]"}, "rows": ROWS, "keys": KEYS, "jobs": 1}
+    job = tmp_path / "job-0"
+    oracle = Oracle(
+        rows_in=lambda: range(ROWS),
+        rows_out=lambda: [row[0] for row in published(job / "first")],
+        check=lambda: audit(job, ROWS, KEYS),
+    )
+    disturbed = chaos_program("audited", PROGRAM, [str(tmp_path), json.dumps(given)], tmp_path)
+    moments = Moments(11, faults=4, pause=(0.0, 1.0))
+    result = run_chaos(disturbed, oracle, [KillWorker(), KillDriver()], moments, tmp_path / "logs")
+    print(result)
+    assert result.exactly_once, result.error
+    assert set(result.faults) == {"driver", "worker"} and result.restarts >= 2
 
 
 def test_a_damaged_newest_checkpoint_whose_rows_were_not_published_is_passed_over(tmp_path: Path) -> None:

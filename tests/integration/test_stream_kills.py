@@ -14,10 +14,11 @@ from tests.kit.faults import FaultPlan
 pytestmark = pytest.mark.slow
 
 PROGRAM = Path(__file__).with_name("stream_job.py")
+FILES = 8
 
 
 def test_two_streams_and_a_batch_writer_over_kills(tmp_path: Path) -> None:
-    write_input(tmp_path / "in")
+    write_input(tmp_path / "in", FILES)
     faults = FaultPlan(tmp_path / "faults")
     faults.add("task.outputs-sent", "kill", hit=14)
     # The function has returned, and nothing says so yet: its batch must come again, as it was.
@@ -31,5 +32,5 @@ def test_two_streams_and_a_batch_writer_over_kills(tmp_path: Path) -> None:
             codes.append(driver.wait(150))
     assert codes == [-signal.SIGKILL, 0], driver.output[-3000:]
     assert not faults.not_reached()
-    audit(tmp_path)
+    audit(tmp_path, FILES)
     assert max(calls(tmp_path).values()) == 2

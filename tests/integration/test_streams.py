@@ -17,9 +17,9 @@ from holdfast.errors import ProgramError
 from holdfast.spark.file_source_log import cut_log
 from holdfast.spark.stream_position import SourcePosition, StreamPosition, StreamSource, write_fork
 from holdfast.state.outcomes import Fate
+from holdfast.testing.chaos.processes import wait_until
 from tests.integration.programs import environment, published
 from tests.integration.stream_sources import TICKS, Ticks
-from tests.kit.processes import wait_until
 
 pytestmark = [pytest.mark.usefixtures("spark"), pytest.mark.slow]
 

@@ -15,8 +15,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from holdfast.testing.chaos.processes import Process, descendants, die_with_parent, kill_all, wait_until
 from tests.kit.driver import python_path
-from tests.kit.processes import Process, descendants, die_with_parent, kill_all, wait_until
 
 _BACKEND = "org.apache.spark.executor.CoarseGrainedExecutorBackend"
 _START_SECONDS = 60.0

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.failpoints import ENVIRONMENT_VARIABLE, Trigger
-from tests.kit.processes import wait_until
+from holdfast.testing.chaos.processes import wait_until
 
 
 class FaultPlan:

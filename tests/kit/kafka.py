@@ -1,70 +1,59 @@
 """A real Kafka broker on loopback (KRaft, one node), from the jars of Maven Central.
 
-The jars are downloaded once, through ``mvn``, into the virtual environment. Where that cannot be done, ``broker()``
-skips the test and says why.
+Where they cannot be had, ``broker()`` raises ``Unavailable``.
 """
 
 from __future__ import annotations
 
 import base64
-import fcntl
+import importlib.util
 import shutil
 import socket
 import subprocess
-import sys
 import tempfile
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import cached_property
+from importlib.metadata import version
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-import pytest
-
-from tests.kit.processes import die_with_parent, wait_until
+from holdfast.testing.chaos import Service
+from holdfast.testing.chaos.processes import die_with_parent, wait_until
+from tests.kit.maven import jars_of
+from tests.kit.unavailable import Unavailable
 
 KAFKA = "4.1.0"
-_DOWNLOAD_SECONDS = 300
+_CONNECTOR = "org.apache.spark:spark-sql-kafka-0-10_2.13"
+_TOKENS = "org.apache.spark:spark-token-provider-kafka-0-10_2.13"
 _START_SECONDS = 60.0
-
-_POM = f"""<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>
-<groupId>holdfast</groupId><artifactId>broker</artifactId><version>1</version>
-<dependencies>
-<dependency><groupId>org.apache.kafka</groupId><artifactId>kafka_2.13</artifactId><version>{KAFKA}</version></dependency>
-<dependency><groupId>org.slf4j</groupId><artifactId>slf4j-simple</artifactId><version>1.7.36</version></dependency>
-</dependencies></project>
-"""
+_STOP_SECONDS = 30.0
 
 
-def skip_without_kafka() -> Path:
-    """The folder of the jars; skips the test where client, Java or jars cannot be had."""
-    pytest.importorskip("confluent_kafka", reason="the extra 'kafka' is not installed: no test with a Kafka broker")
+def _jars() -> Path:
+    if importlib.util.find_spec("confluent_kafka") is None:
+        raise Unavailable("the extra 'kafka' is not installed")
     if shutil.which("java") is None:
-        pytest.skip("there is no java on the path: no test with a Kafka broker")
-    home = Path(sys.prefix) / f"holdfast-kafka-{KAFKA}"
+        raise Unavailable("there is no java on the path")
+    return jars_of(f"org.apache.kafka:kafka_2.13:{KAFKA}", "org.slf4j:slf4j-simple:1.7.36")
+
+
+def spark_connector() -> Path:
+    """The folder with the jars of Spark's own connector: of the installed version of Spark or, where that is not
+    published, of the newest releases before it that are.
+    """
     try:
-        with (Path(sys.prefix) / ".holdfast-kafka.lock").open("w") as lock:
-            # Several test processes ask at once, and one downloads.
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            if not home.exists():
-                _download(home)
-    except (OSError, subprocess.SubprocessError) as cause:
-        pytest.skip(f"Kafka {KAFKA} cannot be had from Maven Central ({cause}): no test with a Kafka broker")
-    return home
+        return jars_of(f"{_CONNECTOR}:{version('pyspark')}")
+    except Unavailable:
+        return jars_of(f"{_CONNECTOR}:4.2.0", f"{_TOKENS}:4.0.0")
 
 
-def _download(home: Path) -> None:
-    with tempfile.TemporaryDirectory(dir=home.parent) as directory:
-        Path(directory, "pom.xml").write_text(_POM)
-        goal = ["dependency:copy-dependencies", "-DincludeScope=runtime", "-DoutputDirectory=jars"]
-        command = ["mvn", "-q", "-B", *goal]
-        subprocess.run(command, cwd=directory, check=True, timeout=_DOWNLOAD_SECONDS, capture_output=True)
-        Path(directory, "jars").rename(home)
-
-
-class KafkaBroker:
+class KafkaBroker(Service):
     """One node that is broker and controller. It keeps its ports and its data over ``kill`` and ``start``."""
+
+    name = "broker"
 
     def __init__(self, jars: Path, directory: Path) -> None:
         self._jars = jars
@@ -126,6 +115,14 @@ class KafkaBroker:
             self._process.wait(20)
             self._process = None
 
+    def stop(self) -> None:
+        """SIGTERM, and what does not end by that is killed."""
+        if self._process is not None:
+            self._process.terminate()
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(_STOP_SECONDS)
+        self.kill()
+
     def restart(self) -> None:
         self.kill()
         self.start()
@@ -170,6 +167,20 @@ class KafkaBroker:
     def committed(self, topic: str, partitions: int = 1) -> list[bytes]:
         """All values that a ``read_committed`` consumer sees, up to the end of each partition."""
         return [message.value() for message in self.messages(topic, partitions)]
+
+    def end_offsets(self, topic: str, partitions: int = 1) -> list[int]:
+        """Of each partition, behind the newest record or mark of a transaction."""
+        from confluent_kafka import TopicPartition
+
+        places = [TopicPartition(topic, number) for number in range(partitions)]
+        return [self._looker.get_watermark_offsets(place, timeout=30)[1] for place in places]
+
+    @cached_property
+    def _looker(self) -> Any:
+        from confluent_kafka import Consumer
+
+        settings = {"group.id": "looker", "log_level": 0, "reconnect.backoff.max.ms": 500}
+        return Consumer({"bootstrap.servers": self.servers, **settings})
 
     def messages(self, topic: str, partitions: int = 1, isolation: str = "read_committed") -> list[Any]:
         from confluent_kafka import Consumer, KafkaError, TopicPartition
@@ -223,10 +234,9 @@ class KafkaBroker:
 @contextmanager
 def broker() -> Iterator[KafkaBroker]:
     """A running broker with a directory of its own; nothing of it stays."""
-    jars = skip_without_kafka()
     with (
         tempfile.TemporaryDirectory(prefix="holdfast-kafka-") as directory,
-        KafkaBroker(jars, Path(directory)) as running,
+        KafkaBroker(_jars(), Path(directory)) as running,
     ):
         yield running
 

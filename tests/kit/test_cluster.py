@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.testing.chaos.processes import descendants, java_processes, kill_worker, wait_until
 from tests.kit.cluster import StandaloneCluster
 from tests.kit.driver import DriverProgram
 from tests.kit.faults import FaultPlan
-from tests.kit.processes import descendants, java_processes, kill_worker, wait_until
 
 pytestmark = pytest.mark.slow
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from types import TracebackType
 
 from holdfast.spark.java import ensure_java
+from holdfast.testing.chaos.processes import die_with_parent, wait_until
 from holdfast.types.settings import ZooKeeperSettings
-from tests.kit.processes import die_with_parent, wait_until
 
 _MAIN = "org.apache.zookeeper.server.ZooKeeperServerMain"
 _TICK_MS = 200

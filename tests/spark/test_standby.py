@@ -17,10 +17,10 @@ from holdfast.common import JobStatus
 from holdfast.common.job_client import JobClient
 from holdfast.errors import ConfigurationError, JobEndedError, JobExecutionError
 from holdfast.runtime.epoch import EpochSpec
+from holdfast.testing.chaos.processes import wait_until
 from holdfast.types.settings import CheckpointSettings
 from tests.integration.programs import published
 from tests.kit.faults import FaultPlan
-from tests.kit.processes import wait_until
 from tests.kit.zookeeper import ZooKeeperServer
 from tests.spark.in_process import EPOCHS, InProcessSpark, WatchedSink, counting, counts_of, settings
 

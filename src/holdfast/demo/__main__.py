@@ -64,9 +64,9 @@ def _report(outcome: Outcome) -> str:
     verdict = outcome.verdict
     lines = [
         "",
-        f"events           {verdict.events:>10,}",
+        f"events           {verdict.rows_in:>10,}",
         f"rows expected    {verdict.expected:>10,}",
-        f"rows seen        {verdict.seen:>10,}",
+        f"rows seen        {verdict.rows_out:>10,}",
         f"lost             {verdict.lost:>10,}",
         f"repeated         {verdict.repeated:>10,}",
         f"wrong            {verdict.wrong:>10,}",

@@ -11,8 +11,9 @@ from holdfast.demo.displays import Display
 from holdfast.demo.events import SensorFeed
 from holdfast.demo.job import Directories, start_job
 from holdfast.demo.progress import Notebook, Progress, observe
-from holdfast.demo.verdict import Verdict, judge
+from holdfast.demo.verdict import judge
 from holdfast.demo.workers import kill_busy_worker
+from holdfast.testing.chaos.oracle import Verdict
 
 _LOOK_SECONDS = 0.1
 #: A kill that no restart follows in this time hit a worker between two tasks; then another one is killed.

@@ -2,45 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 
 from holdfast.demo.events import READINGS_PER_RESULT
+from holdfast.testing.chaos.oracle import Verdict, compare
 
 Result = tuple[int, int, float]
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """``wrong`` are results that no correct run gives; ``repeated`` are right and there too often."""
-
-    events: int
-    expected: int
-    seen: int
-    lost: int
-    repeated: int
-    wrong: int
-
-    @property
-    def exactly_once(self) -> bool:
-        return self.expected > 0 and self.lost == self.repeated == self.wrong == 0
-
-
-def compare(expected: list[Result], seen: list[Result], events: int = 0) -> Verdict:
-    wanted, found = Counter(expected), Counter(seen)
-    surplus = found - wanted
-    return Verdict(
-        events=events,
-        expected=len(expected),
-        seen=len(seen),
-        lost=(wanted - found).total(),
-        repeated=sum(count for result, count in surplus.items() if result in wanted),
-        wrong=sum(count for result, count in surplus.items() if result not in wanted),
-    )
 
 
 def judge(input_directory: Path, output_directory: Path) -> Verdict:

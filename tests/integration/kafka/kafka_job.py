@@ -1,8 +1,9 @@
 """Kafka -> keyed state -> Kafka, whose output tells whether any row was lost or repeated. Runs as a driver program.
 
 Every row is a number; its key is the number modulo the keys. The job gives each row its place among those of its key:
-``<key>,<place>``. Without Spark ("in_process") the real job master, coordinator and tasks run in the driver, and some
-attempts fail at moments that are drawn from a seed.
+``<key>,<place>``. The source is Holdfast's or, given the jars of Spark's connector ("connector"), a stream of Spark's.
+Without Spark ("in_process") the real job master, coordinator and tasks run in the driver, and some attempts fail at
+moments that are drawn from a seed.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import Any
 import pytest
 
 from holdfast.common import Configuration, SimpleStringSchema, Types, WatermarkStrategy
-from holdfast.datastream import StreamExecutionEnvironment
+from holdfast.datastream import DataStream, StreamExecutionEnvironment
 from holdfast.datastream.connectors.kafka import (
     DeliveryGuarantee,
     KafkaOffsetsInitializer,
@@ -29,6 +30,7 @@ from holdfast.datastream.connectors.kafka import (
 )
 from holdfast.errors import JobEndedError, StoreVersionError
 from holdfast.runtime.epoch import EpochSpec
+from holdfast.spark.session import obtain_session
 
 #: A broker that was killed is found again quickly.
 CLIENT = {"reconnect.backoff.ms": 50, "reconnect.backoff.max.ms": 500, "log_level": 0}
@@ -37,6 +39,27 @@ CLIENT = {"reconnect.backoff.ms": 50, "reconnect.backoff.max.ms": 500, "log_leve
 def place_of(row: str, seen: int | None) -> tuple[str, int]:
     place = (seen or 0) + 1
     return f"{row},{place}", place
+
+
+def own_source(env: StreamExecutionEnvironment, given: dict[str, Any]) -> DataStream:
+    source = KafkaSource.builder().set_bootstrap_servers(given["servers"]).set_topics(given["input"])
+    source.set_group_id(f"group-of-{given['input']}").set_bounded(KafkaOffsetsInitializer.latest())
+    source.set_value_only_deserializer(SimpleStringSchema()).set_properties(CLIENT)
+    return env.from_source(source.build(), WatermarkStrategy.no_watermarks(), "numbers").uid("numbers")
+
+
+def spark_stream(env: StreamExecutionEnvironment, given: dict[str, Any]) -> DataStream:
+    jars = ",".join(str(path) for path in Path(given["connector"]).glob("*.jar"))
+    spark = obtain_session({**spark_settings(given), "spark.jars": jars})
+    reader = spark.readStream.format("kafka").option("kafka.bootstrap.servers", given["servers"])
+    reader = reader.option("subscribe", given["input"]).option("startingOffsets", "earliest")
+    reader = reader.option("maxOffsetsPerTrigger", given["batch_rows"])
+    frame = reader.load().selectExpr("CAST(value AS STRING) AS value")
+    return env.from_data_frame(frame, "numbers").uid("numbers").map(lambda row: row.value, Types.STRING())
+
+
+def spark_settings(given: dict[str, Any]) -> dict[str, str]:
+    return {name: value for name, value in given["settings"].items() if name.startswith("spark.")}
 
 
 def run(directory: Path, given: dict[str, Any]) -> Any:
@@ -55,16 +78,13 @@ def run(directory: Path, given: dict[str, Any]) -> Any:
         }
     )
     env = StreamExecutionEnvironment.get_execution_environment(configuration)
-    source = KafkaSource.builder().set_bootstrap_servers(given["servers"]).set_topics(given["input"])
-    source.set_group_id(f"group-of-{given['input']}").set_bounded(KafkaOffsetsInitializer.latest())
-    source.set_value_only_deserializer(SimpleStringSchema()).set_properties(CLIENT)
+    rows = spark_stream(env, given) if "connector" in given else own_source(env, given)
     records = KafkaRecordSerializationSchema.builder().set_topic(given["output"])
     records.set_value_serialization_schema(SimpleStringSchema())
     sink = KafkaSink.builder().set_bootstrap_servers(given["servers"]).set_record_serializer(records.build())
     sink.set_delivery_guarantee(DeliveryGuarantee.EXACTLY_ONCE).set_transactional_id_prefix(given["output"])
     for name, value in CLIENT.items():
         sink.set_property(name, value)
-    rows = env.from_source(source.build(), WatermarkStrategy.no_watermarks(), "numbers").uid("numbers")
     keys = given["keys"]
     keyed = rows.map(lambda row: str(int(row) % keys), Types.STRING()).key_by(lambda key: key, Types.STRING())
     places = keyed.map_with_state(place_of, state_type=int, output_type=Types.STRING()).uid("places")
@@ -103,7 +123,7 @@ def fail_sometimes(seed: int, faults: int, epochs: int) -> None:
 
 
 if __name__ == "__main__":
-    logging.basicConfig(level=logging.WARNING)
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
     logging.getLogger("py4j").setLevel(logging.ERROR)
     where, arguments = Path(sys.argv[1]), json.loads(sys.argv[2])
     if arguments.get("in_process"):

@@ -3,7 +3,6 @@ result once."""
 
 from __future__ import annotations
 
-import json
 import random
 import time
 from collections import Counter
@@ -12,16 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.kafka.kafka_job import expected
+from holdfast.testing.chaos import KillDriver, KillService, KillWorker, Moments, run_chaos
+from tests.integration.kafka.places import Job
 from tests.kit.driver import DriverProgram
 from tests.kit.faults import FaultPlan
 from tests.kit.kafka import KafkaBroker
-from tests.kit.processes import kill_worker
 
 pytestmark = pytest.mark.slow
 
-PROGRAM = Path(__file__).with_name("kafka_job.py")
-PARTITIONS = 4
 #: Where a driver may die while it publishes.
 DRIVER_POINTS = [
     "kafka-publisher.fenced",
@@ -32,35 +29,6 @@ DRIVER_POINTS = [
     "sink.after-commit",
     "checkpoint.after-metadata",
 ]
-
-
-class Job:
-    """One job, and the topics that it reads and writes."""
-
-    def __init__(self, kafka: KafkaBroker, topic: Callable[..., str], directory: Path, rows: int, keys: int) -> None:
-        self.kafka = kafka
-        self.directory = directory
-        self.rows, self.keys = rows, keys
-        self.input, self.output = topic(PARTITIONS), topic(PARTITIONS)
-        self._runs = 0
-        kafka.produce(self.input, (str(number) for number in range(rows)))
-
-    def driver(self, faults: FaultPlan | None = None, **given: object) -> DriverProgram:
-        self._runs += 1
-        arguments = {"servers": self.kafka.servers, "input": self.input, "output": self.output, "keys": self.keys}
-        return DriverProgram(
-            PROGRAM,
-            [str(self.directory), json.dumps({"settings": {}, **arguments, **given})],
-            self.directory / f"log-{self._runs}",
-            faults.environment if faults is not None else {},
-        )
-
-    def check(self) -> None:
-        seen = Counter(self.kafka.committed(self.output, PARTITIONS))
-        wanted = expected(self.rows, self.keys)
-        lost, repeated = wanted - seen, seen - wanted
-        assert not lost and not repeated, f"{lost.total()} lost, {repeated.total()} repeated or foreign"
-        assert not [path for path in (self.directory / "checkpoints").rglob("*.records")], "files are left"
 
 
 def test_twenty_seeded_faults_of_drivers_attempts_and_the_broker(
@@ -103,21 +71,14 @@ def _wait_for_epochs(driver: DriverProgram, count: int) -> None:
     driver.wait_for_line(rf"(?s)(EPOCH.*?){{{count}}}", 90)
 
 
-def test_on_spark_with_a_worker_and_the_broker_killed(
+def test_on_spark_with_workers_drivers_and_the_broker_killed(
     kafka: KafkaBroker, topic: Callable[..., str], tmp_path: Path
 ) -> None:
-    job = Job(kafka, topic, tmp_path, 400_000, 1009)
-    settings = {
-        "spark.master": "local[2]",
-        "spark.ui.enabled": "false",
-        "holdfast.epoch.max-rows": "60000",
-        "execution.checkpointing.interval": "1 s",
-    }
-    plan = FaultPlan(tmp_path / "faults")
-    committed = plan.add("kafka-publisher.committed", "touch", hit=2)
-    with job.driver(plan, settings=settings) as driver:
-        plan.wait(committed, 120)
-        kill_worker(driver.pid, 0)
-        kafka.restart()
-        assert driver.wait(240) == 0, driver.output[-4000:]
-    job.check()
+    """The large one, a million rows and twenty kills, is the scenario ``kafka-million`` of ``make chaos``."""
+    job = Job(kafka, topic, tmp_path, 200_000, 1009)
+    settings = {"holdfast.epoch.max-rows": "10000", "execution.checkpointing.interval": "500 ms"}
+    faults = [KillWorker(), KillDriver(), KillService(kafka)]
+    result = run_chaos(job.program("kafka", settings), job.oracle(), faults, Moments(6, faults=3), tmp_path / "logs")
+    print(result)
+    assert result.exactly_once, result.error
+    assert sum(result.faults.values()) == 3

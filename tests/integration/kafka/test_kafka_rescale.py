@@ -13,9 +13,9 @@ from holdfast.common.watermark_strategy import TimestampAssigner
 from holdfast.datastream import KeyedProcessFunction
 from holdfast.datastream.connectors.file_system import FileSink
 from holdfast.datastream.connectors.kafka import KafkaOffsetsInitializer, KafkaSource
+from holdfast.testing.chaos.processes import wait_until
 from tests.integration.programs import environment, published
 from tests.kit.kafka import KafkaBroker
-from tests.kit.processes import wait_until
 from tests.spark.in_process import InProcessSpark, install, settings
 
 

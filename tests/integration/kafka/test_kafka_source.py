@@ -23,9 +23,9 @@ from holdfast.datastream.connectors.kafka import (
 from holdfast.datastream.formats.json import JsonRowDeserializationSchema
 from holdfast.errors import SourceError
 from holdfast.runtime.source import ReadLimit, SourceReader
+from holdfast.testing.chaos.processes import wait_until
 from tests.connectors.driving import positions_of, read_all, read_epoch, readers_of, run_with_failures
 from tests.kit.kafka import KafkaBroker
-from tests.kit.processes import wait_until
 
 Topics = Callable[..., str]
 

@@ -48,6 +48,14 @@ class Process:
         now = Process.read(self.pid)
         return now is not None and now.started == self.started
 
+    @property
+    def computes(self) -> bool:
+        """Whether it has, or waits for, a core at this moment."""
+        try:
+            return Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()[0] == "R"
+        except OSError:
+            return False
+
     def kill(self) -> bool:
         """SIGKILL; false when it was gone before."""
         return self._signal(signal.SIGKILL)

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.testing.chaos.processes import Process, descendants, kill_tree, kill_worker, python_workers, wait_until
 from tests.kit.driver import DriverProgram
-from tests.kit.processes import Process, descendants, kill_tree, kill_worker, python_workers, wait_until
 
 FAMILY = """
 import os, subprocess, sys, time

@@ -1,0 +1,86 @@
+"""Jobs are disturbed at moments that are drawn from a seed, for a given time. One table tells what it came to."""
+
+from __future__ import annotations
+
+import argparse
+import random
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from contextlib import ExitStack
+from pathlib import Path
+
+from rich.console import Console
+
+from holdfast.testing.chaos import ChaosResult, table_of
+from tests.chaos.scenarios import LARGE, SCENARIOS, Round, Scenario
+from tests.kit.unavailable import Unavailable
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """The exit code: 0 when in every round every row came out once."""
+    options = _parser().parse_args(arguments)
+    seed = random.SystemRandom().randrange(1_000_000) if options.seed is None else options.seed
+    chosen = options.scenario or list(SCENARIOS)
+    every = {**SCENARIOS, **LARGE}
+    print(f"seed {seed}: {', '.join(chosen)}", flush=True)
+    results = disturb({name: every[name] for name in chosen}, seed, options.seconds, options.rounds, options.keep)
+    Console(width=140).print(table_of([result for _, result in results]))
+    for name, failed in results:
+        if not failed.exactly_once:
+            print(f"Repeat it with: make chaos SCENARIO={name} SEED={failed.seed} ROUNDS=1\n{failed.error or ''}")
+    return 0 if results and all(result.exactly_once for _, result in results) else 1
+
+
+def disturb(
+    scenarios: Mapping[str, Scenario], seed: int, seconds: float, rounds: int | None, keep: bool
+) -> list[tuple[str, ChaosResult]]:
+    """Rounds of all scenarios in turn, each with the next seed, until the time is over or all rounds are run."""
+    deadline = time.monotonic() + seconds
+    results: list[tuple[str, ChaosResult]] = []
+    with ExitStack() as services:
+        ready = _ready(scenarios, services)
+        while ready and len(results) != rounds and (rounds is not None or time.monotonic() < deadline):
+            name = list(ready)[len(results) % len(ready)]
+            result = _round(ready[name], seed + len(results), keep)
+            print(result, flush=True)
+            results.append((name, result))
+    return results
+
+
+def _ready(scenarios: Mapping[str, Scenario], services: ExitStack) -> dict[str, Round]:
+    found = {}
+    for name, scenario in scenarios.items():
+        try:
+            found[name] = services.enter_context(scenario())
+        except Unavailable as reason:
+            print(f"{name} is left out: {reason}", flush=True)
+    return found
+
+
+def _round(run: Round, seed: int, keep: bool) -> ChaosResult:
+    """What a round that went wrong has written is kept anyhow."""
+    directory = Path(tempfile.mkdtemp(prefix="holdfast-chaos-"))
+    result = run(seed, directory)
+    if result.exactly_once and not keep:
+        shutil.rmtree(directory, ignore_errors=True)
+    else:
+        print(f"Logs and files of this round are in {directory}", flush=True)
+    return result
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m tests.chaos", description=__doc__)
+    parser.add_argument("--seconds", type=float, default=600.0, help="no round begins later")
+    parser.add_argument("--seed", type=int, help="of the first round; each has the next one (default: drawn)")
+    parser.add_argument("--rounds", type=int, help="so many rounds, whatever the time")
+    parser.add_argument("--keep", action="store_true", help="keep logs and files of all rounds")
+    names = [*SCENARIOS, *LARGE]
+    parser.add_argument("--scenario", action="append", choices=names, help="these alone; may be given several times")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())
