@@ -8,7 +8,7 @@ from typing import Any
 
 from holdfast.errors import HoldfastError
 from holdfast.runtime.batch import Batch
-from holdfast.runtime.epoch import SinkHandle
+from holdfast.runtime.epoch import EpochEnd, SinkHandle
 from holdfast.runtime.functions import FunctionOperator, method_of
 from holdfast.runtime.plan import OperatorSpec
 from holdfast.runtime.sink import TransactionName
@@ -80,7 +80,8 @@ class SinkOperator(FunctionOperator):
         self._call("end_input", self._begun)
         super().finish()
 
-    def end_epoch(self) -> list[SinkHandle]:
+    def end_epoch(self, end: EpochEnd) -> list[SinkHandle]:
+        self._call("end_epoch", self._begun, end)
         if self._transaction is None:
             return []
         transaction, self._transaction = self._transaction, None

@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
-from holdfast.connectors.file_sink.options import BucketAssigner, OutputFileConfig, RollingPolicy
+from holdfast.connectors.file_sink.compaction import (
+    ConcatFileCompactor,
+    FileCompactor,
+    FileCompactStrategy,
+    IdenticalFileCompactor,
+)
+from holdfast.connectors.file_sink.options import BucketAssigner, OutputFileConfig
+from holdfast.connectors.file_sink.rolling import DefaultRollingPolicy, OnCheckpointRollingPolicy, RollingPolicy
 from holdfast.connectors.file_sink.sink import FileSink
 from holdfast.connectors.files.source import FileSource, FileSourceBuilder, StreamFormat
 
 __all__ = [
     "BucketAssigner",
+    "ConcatFileCompactor",
+    "DefaultRollingPolicy",
+    "FileCompactStrategy",
+    "FileCompactor",
     "FileSink",
     "FileSource",
     "FileSourceBuilder",
+    "IdenticalFileCompactor",
+    "OnCheckpointRollingPolicy",
     "OutputFileConfig",
     "RollingPolicy",
     "StreamFormat",
