@@ -151,7 +151,7 @@ class FileTransaction:
         if size != file.size:
             now = "is gone" if size is None else f"has {size}"
             raise TransactionError(
-                f"{storage.location(file.path)} was left in staging with {file.size} bytes for a later file, and {now}. "
+                f"{storage.location(file.path)} was left in staging with {file.size} bytes, to be joined, and {now}. "
                 "Files in staging belong to the job: restore a checkpoint from before it was changed, or give the sink "
                 "another uid to leave its waiting files behind."
             )
