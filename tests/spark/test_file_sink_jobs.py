@@ -173,6 +173,27 @@ def test_an_older_checkpoint_whose_files_were_joined_since_is_refused(
         again.get_job_execution_result().result(30)
 
 
+@pytest.mark.parametrize("parallelism", [1, 3])
+def test_waiting_files_are_divided_when_the_parallelism_changes(
+    in_process: InProcessSpark, tmp_path: Path, parallelism: int
+) -> None:
+    """Over a checkpoint: a savepoint would leave nothing that waits."""
+    given = settings(
+        tmp_path, **{"execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION"}
+    )
+    client = counting(given, EPOCHS, compacting(tmp_path / "out", 50), ends=False)
+    wait_for_epochs(in_process, 4)
+    client.cancel().result(30)
+    assert rows_in(tmp_path / "out") == []
+    held = [path for path in staged(tmp_path / "out") if path.suffix == ".held"]
+    assert len(held) >= 6
+    client = counting(given, EPOCHS, compacting(tmp_path / "out", 50), parallelism=parallelism)
+    client.get_job_execution_result().result(60)
+
+    assert rows_in(tmp_path / "out") == counts_of(EPOCHS)
+    assert staged(tmp_path / "out") == []
+
+
 def test_buckets_are_marked_at_the_end_of_the_input(in_process: InProcessSpark, tmp_path: Path) -> None:
     run(tmp_path, compacting(tmp_path / "out").with_success_markers(1_000_000))
 
