@@ -15,6 +15,7 @@ from holdfast import failpoints
 from holdfast.datastream.connectors.file_system import FileCompactStrategy, FileSink, RollingPolicy
 from holdfast.errors import JobExecutionError
 from holdfast.runtime.epoch import EpochSpec
+from holdfast.runtime.live_task import forget_live_tasks
 from tests.connectors.directories import committed_files
 from tests.kit.faults import FaultPlan
 from tests.spark.in_process import EPOCHS, InProcessSpark, counting, counts_of, settings, staged
@@ -235,3 +236,13 @@ def test_a_bounded_job_without_checkpoints_marks_its_end(in_process: InProcessSp
 
     assert rows_in(tmp_path / "out") == counts_of(EPOCHS)
     assert (tmp_path / "out" / "_SUCCESS").exists()
+
+
+def test_what_waits_travels_between_processes(in_process: InProcessSpark, tmp_path: Path) -> None:
+    """No worker keeps the live sink: fields and state come from the host's files in every epoch."""
+    in_process.before_epoch = lambda spec: forget_live_tasks("job", before_attempt=1 << 30)
+    run(tmp_path, compacting(tmp_path / "out", 3), FileSink.csv(str(tmp_path / "csv")).with_rolling_policy(NEVER))
+
+    assert rows_in(tmp_path / "out") == counts_of(EPOCHS)
+    assert len(committed_files(tmp_path / "out")) == 6
+    assert len(committed_files(tmp_path / "csv")) == 2

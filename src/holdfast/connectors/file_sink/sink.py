@@ -118,8 +118,7 @@ class FileSink(TwoPhaseCommitSink, CheckpointedFunction):
 
     def enable_compact(self, strategy: FileCompactStrategy, compactor: FileCompactor | None = None) -> FileSink:
         """Join small files before they appear, in the format's own way unless a compactor is given."""
-        concatenates = self._format.concatenates or not isinstance(compactor, ConcatFileCompactor)
-        if not concatenates:
+        if isinstance(compactor, ConcatFileCompactor) and not self._format.concatenates:
             raise ProgramError(
                 f"Files with {self._format.extension} cannot be joined byte by byte. Leave the compactor out: the "
                 "format has its own."
