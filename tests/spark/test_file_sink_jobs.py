@@ -7,6 +7,7 @@ import random
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import cast
 from urllib.parse import unquote
 
 import pytest
@@ -16,6 +17,7 @@ from holdfast.datastream.connectors.file_system import FileCompactStrategy, File
 from holdfast.errors import JobExecutionError
 from holdfast.runtime.epoch import EpochSpec
 from holdfast.runtime.live_task import forget_live_tasks
+from holdfast.runtime.sink import WrappingSink
 from tests.connectors.directories import committed_files
 from tests.kit.faults import FaultPlan
 from tests.spark.in_process import EPOCHS, InProcessSpark, counting, counts_of, settings, staged
@@ -246,3 +248,15 @@ def test_what_waits_travels_between_processes(in_process: InProcessSpark, tmp_pa
     assert rows_in(tmp_path / "out") == counts_of(EPOCHS)
     assert len(committed_files(tmp_path / "out")) == 6
     assert len(committed_files(tmp_path / "csv")) == 2
+
+
+def test_a_wrapped_sink_has_all_of_it(in_process: InProcessSpark, tmp_path: Path, faults: FaultPlan) -> None:
+    faults.add("file-sink-joined", "raise", hit=2)
+    failpoints.install(faults.environment["HOLDFAST_FAILPOINTS"])
+    wrapped = WrappingSink(compacting(tmp_path / "out", 3).with_success_markers(1_000_000))
+    run(tmp_path, cast("FileSink", wrapped))
+
+    assert not faults.not_reached()
+    assert rows_in(tmp_path / "out") == counts_of(EPOCHS)
+    assert len(committed_files(tmp_path / "out")) == 6
+    assert (tmp_path / "out" / "_SUCCESS").exists()
