@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 from typing import Any, ClassVar
 
+import pyarrow as pa
+
 from holdfast.connectors.file_sink.sink import FileSink
 from holdfast.runtime.batch import Batch
 from holdfast.runtime.epoch import EpochEnd
@@ -34,7 +36,9 @@ class Subtask:
         self._number = number
         self._epoch = 0
 
-    def epoch(self, *batches: list[Any], end: EpochEnd = CHECKPOINT, seconds: float = 1) -> bytes | None:
+    def epoch(
+        self, *batches: list[Any] | pa.RecordBatch, end: EpochEnd = CHECKPOINT, seconds: float = 1
+    ) -> bytes | None:
         """Each batch takes some seconds."""
         self._epoch += 1
         begun: list[Any] = []
@@ -45,7 +49,7 @@ class Subtask:
             return begun[0]
 
         for batch in batches:
-            self.sink.write(transaction(), Batch(batch))
+            self.sink.write(transaction(), Batch(batch) if isinstance(batch, list) else Batch.of_arrow(batch, list))
             HandClock.now += seconds
         self.sink.end_epoch(transaction, end)
         return self.sink.pre_commit(begun[0]) if begun else None

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.connectors.encoder import Encoder
+from holdfast.connectors.file_sink import transaction
 from holdfast.connectors.file_sink.compaction import FileCompactStrategy
 from holdfast.connectors.file_sink.naming import FileHandle
 from holdfast.connectors.file_sink.options import BucketAssigner
@@ -56,11 +57,17 @@ def test_rows_are_split_by_their_values_in_their_order(rows: list[tuple[str | No
     assert {folder: sorted(numbers) for folder, numbers in found.items()} == expected
 
 
-def test_many_folders_at_once(tmp_path: Path) -> None:
-    """More than are open at a time: their files end early."""
+@pytest.mark.parametrize("limit", [100, 1 << 20])
+def test_many_folders_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: int) -> None:
+    """More than may be open: the others' rows are collected, up to a limit."""
+    monkeypatch.setattr(transaction, "MAX_OPEN_PARTS", 20)
+    monkeypatch.setattr(transaction, "MAX_COLLECTED_BYTES", limit)
     task = Subtask(FileSink.json(str(tmp_path)).partition_by("n"), "n BIGINT, k STRING")
     rows = [(n % 50, str(n)) for n in range(500)]
-    task.sink.commit([task.epoch(rows[:250], rows[250:])])
+    columns = pa.RecordBatch.from_pydict({"n": [n for n, _ in rows], "k": [k for _, k in rows]})
+    handle = task.epoch(columns.slice(0, 250), columns.slice(250))
+    assert handle is not None
+    task.sink.commit([handle])
 
     found = [
         (int(path.parent.name.removeprefix("n=")), json.loads(line)["k"])
@@ -69,6 +76,7 @@ def test_many_folders_at_once(tmp_path: Path) -> None:
     ]
     assert sorted(found) == sorted(rows)
     assert len(list(tmp_path.glob("n=*"))) == 50
+    assert len(committed_files(tmp_path)) == (80 if limit == 100 else 50)
 
 
 @pytest.mark.parametrize(

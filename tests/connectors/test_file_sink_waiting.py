@@ -19,7 +19,7 @@ from holdfast.connectors.file_sink.compaction import (
     FileCompactStrategy,
     IdenticalFileCompactor,
 )
-from holdfast.connectors.file_sink.held import HeldFile, Moment, is_due, packed
+from holdfast.connectors.file_sink.held import HeldFile, Moment, due_count, packed
 from holdfast.connectors.file_sink.options import BucketAssigner, FileSinkOptions
 from holdfast.connectors.file_sink.rolling import DefaultRollingPolicy, RollingPolicy
 from holdfast.connectors.file_sink.sink import FileSink
@@ -76,8 +76,8 @@ def test_the_rolling_policy_looks_at_size_age_and_idleness(size: int, first: int
     options = FileSinkOptions(rolling=RollingPolicy.default_rolling_policy(100, 100, 5))
     held = [HeldFile("/", "a", "", size, "", "", "", first, last)]
 
-    assert is_due(held, options, Moment(100)) is due
-    assert is_due(held, options, Moment(0, flush=True))
+    assert due_count(held, options, Moment(100)) == due
+    assert due_count(held, options, Moment(0, flush=True)) == 1
 
 
 # -- rolling
@@ -111,12 +111,26 @@ def test_parts_end_by_size_and_age_within_an_epoch(tmp_path: Path) -> None:
     """Several files of one transaction."""
     policy = RollingPolicy.default_rolling_policy(4, 10_000, 1 << 40)
     task = Subtask(lines(tmp_path).with_rolling_policy(policy))
-    handle = task.epoch(["aaaa"], ["b"], ["c"], ["d"], seconds=9)
+    handle = task.epoch(["aaaa"], ["b"], ["c"], ["d"], end=EpochEnd(ended=True), seconds=9)
     assert handle is not None
     task.sink.commit([handle])
 
     assert sorted(contents(tmp_path)) == ["aaaa\n", "b\nc\n", "d\n"]
     assert len({path.name.rpartition("-n0")[0] for path in committed_files(tmp_path)}) == 1
+
+
+def test_a_part_that_is_old_enough_within_an_epoch_ends_what_waited_before_it(tmp_path: Path) -> None:
+    """What comes behind it waits anew."""
+    task = Subtask(lines(tmp_path).with_rolling_policy(RollingPolicy.default_rolling_policy(1 << 20, 10_000, 1 << 40)))
+    handles = [task.epoch([1], seconds=1), task.epoch([2], [3], [4], [5], seconds=8)]
+    task.sink.commit([handle for handle in handles if handle is not None])
+    assert contents(tmp_path) == ["1\n2\n3\n4\n"]
+    rest = task.epoch(end=EpochEnd(ended=True))
+    assert rest is not None
+    task.sink.commit([rest])
+
+    assert sorted(contents(tmp_path)) == ["1\n2\n3\n4\n", "5\n"]
+    assert staged_files(tmp_path) == []
 
 
 def test_the_folder_of_the_moment_may_change_within_an_epoch(tmp_path: Path) -> None:

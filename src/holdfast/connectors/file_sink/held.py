@@ -24,6 +24,8 @@ class HeldFile(msgspec.Struct, frozen=True):
     #: When its first and its last row came.
     first_ms: int
     last_ms: int
+    #: The rolling policy ended it: later rows go to another file.
+    rolled: bool = False
     #: How many checkpoints it has seen.
     checkpoints: int = 0
 
@@ -41,24 +43,36 @@ class Moment:
     ended: bool = False
 
 
-def is_due(files: Sequence[HeldFile], options: FileSinkOptions, moment: Moment) -> bool:
-    """Whether the files of one bucket are published with the epoch that ends."""
+def due_count(files: Sequence[HeldFile], options: FileSinkOptions, moment: Moment) -> int:
+    """How many files of one bucket, from the first, are published with the epoch that ends."""
     if moment.flush:
-        return True
-    size = sum(file.size for file in files)
+        return len(files)
     if options.compaction is not None:
-        return options.compaction.strategy.is_due(size, max(file.checkpoints for file in files))
+        size, checkpoints = sum(file.size for file in files), max(file.checkpoints for file in files)
+        return len(files) if options.compaction.strategy.is_due(size, checkpoints) else 0
+    rolled = max((number for number, file in enumerate(files, start=1) if file.rolled), default=0)
+    rest = files[rolled:]
+    if rest and _publishes(rest, options, moment):
+        return len(files)
+    return rolled
+
+
+def _publishes(files: Sequence[HeldFile], options: FileSinkOptions, moment: Moment) -> bool:
     first, last = min(file.first_ms for file in files), max(file.last_ms for file in files)
+    size = sum(file.size for file in files)
     return options.rolling.publishes(size, moment.now_ms - first, moment.now_ms - last)
 
 
-def packed(files: Iterable[HeldFile], part_size: int | None) -> list[list[HeldFile]]:
-    """Groups of files to join: of one layout, in their order, each below the size unless one file is larger."""
+def packed(files: Iterable[HeldFile], part_size: int | None, over_rolled: bool = True) -> list[list[HeldFile]]:
+    """Groups of files to join: of one layout, in their order, each below the size unless one file is larger; unless
+    ``over_rolled``, none goes on behind a file that the rolling policy ended.
+    """
     groups: list[list[HeldFile]] = []
     size = 0
     for file in files:
         fits = part_size is None or size + file.size <= part_size
-        if groups and fits and groups[-1][-1].layout == file.layout:
+        last = groups[-1][-1] if groups else None
+        if last is not None and fits and last.layout == file.layout and (over_rolled or not last.rolled):
             groups[-1].append(file)
             size += file.size
         else:

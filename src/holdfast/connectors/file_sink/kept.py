@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from holdfast.connectors.file_sink.held import HeldFile, Moment, is_due
+from holdfast.connectors.file_sink.held import HeldFile, Moment, due_count
 from holdfast.connectors.file_sink.options import FileSinkOptions
 
 
@@ -29,10 +29,9 @@ class KeptFiles:
         for file in [*self.held, *written]:
             seen = file.checkpoints + moment.checkpoint
             by_bucket[file.bucket].append(msgspec.structs.replace(file, checkpoints=seen))
-        due = [bucket for bucket, files in by_bucket.items() if is_due(files, options, moment)]
-        published = [by_bucket.pop(bucket) for bucket in due]
-        self.held = [file for files in by_bucket.values() for file in files]
-        return published
+        due = {bucket: due_count(files, options, moment) for bucket, files in by_bucket.items()}
+        self.held = [file for bucket, files in by_bucket.items() for file in files[due[bucket] :]]
+        return [files[: due[bucket]] for bucket, files in by_bucket.items() if due[bucket]]
 
     def note_rows(self, written: Iterable[HeldFile]) -> None:
         for file in written:

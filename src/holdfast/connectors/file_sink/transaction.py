@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from typing import BinaryIO, cast
@@ -22,8 +21,9 @@ from holdfast.runtime.sink import TransactionName
 from holdfast.storage.filesystem import Storage
 from holdfast.types.information import TypeInformation
 
-#: A file of another bucket ends before more than so many are open.
-MAX_OPEN_PARTS = 32
+#: So many files are open at a time. Rows of further buckets are collected until there are so many bytes of them.
+MAX_OPEN_PARTS = 64
+MAX_COLLECTED_BYTES = 64 << 20
 
 
 class FileTransaction:
@@ -43,7 +43,10 @@ class FileTransaction:
         columns = options.partition_columns
         self._type = type_in_files(type_info, columns) if columns else type_info
         self._splitter = PartitionSplitter(type_info, columns) if columns else None
-        self._parts: OrderedDict[str, Part] = OrderedDict()
+        self._parts: dict[str, Part] = {}
+        #: Bucket -> when rows came, and the rows.
+        self._collected: dict[str, list[tuple[int, Batch]]] = {}
+        self._collected_bytes = 0
         self._written: list[HeldFile] = []
         #: How many files were begun in staging, and how many got a final name.
         self._staged = 0
@@ -53,16 +56,24 @@ class FileTransaction:
         if not len(batch):
             return
         now_ms = self._options.now_ms()
+        collects = False
         for bucket, rows in self._by_bucket(batch, now_ms):
-            part = self._part_of(bucket, now_ms)
-            part.write(rows, now_ms)
-            if self._options.rolling.ends_part(part.size, now_ms - part.first_ms):
-                self._end_part(bucket)
+            if bucket in self._parts or len(self._parts) < MAX_OPEN_PARTS:
+                self._write(bucket, rows, now_ms)
+            else:
+                self._collected.setdefault(bucket, []).append((now_ms, rows))
+                collects = True
+        if collects:
+            # All of the batch: what is left of it keeps the whole in memory.
+            self._collected_bytes += batch.arrow.nbytes if batch.arrow is not None else MAX_COLLECTED_BYTES
+            if self._collected_bytes >= MAX_COLLECTED_BYTES:
+                self._write_collected()
 
     def finish(self) -> list[HeldFile]:
         """Make everything durable that was written."""
         for bucket in list(self._parts):
             self._end_part(bucket)
+        self._write_collected()
         return self._written
 
     def publish(self, buckets: Iterable[Sequence[HeldFile]]) -> list[StagedFile]:
@@ -70,7 +81,7 @@ class FileTransaction:
         return [self._joined(group) for files in buckets for group in self._groups(files)]
 
     def discard(self) -> None:
-        parts, self._parts = self._parts, OrderedDict()
+        parts, self._parts = self._parts, {}
         try:
             for part in parts.values():
                 part.discard()
@@ -86,22 +97,30 @@ class FileTransaction:
         for folder, rows in self._splitter.split(batch):
             yield f"{bucket}/{folder}" if bucket else folder, rows
 
-    def _part_of(self, bucket: str, now_ms: int) -> Part:
+    def _write(self, bucket: str, rows: Batch, now_ms: int) -> None:
         part = self._parts.get(bucket)
         if part is None:
-            if len(self._parts) == MAX_OPEN_PARTS:
-                self._end_part(next(iter(self._parts)))
             part = Part(OutputFile(self._storage, self._next_staging_path()), self._format, self._type, now_ms)
             self._parts[bucket] = part
-        self._parts.move_to_end(bucket)
-        return part
+        part.write(rows, now_ms)
+        if self._options.rolling.ends_part(part.size, now_ms - part.first_ms):
+            self._end_part(bucket, rolled=True)
 
-    def _end_part(self, bucket: str) -> None:
+    def _write_collected(self) -> None:
+        """Each bucket to a file of its own that ends at once."""
+        collected, self._collected, self._collected_bytes = self._collected, {}, 0
+        for bucket, batches in collected.items():
+            for now_ms, rows in batches:
+                self._write(bucket, rows, now_ms)
+            if bucket in self._parts:
+                self._end_part(bucket)
+
+    def _end_part(self, bucket: str, rolled: bool = False) -> None:
         part = self._parts.pop(bucket)
         path, size, checksum = part.finish()
         kind = self._format.layout(self._type), self._suffix
         self._written.append(
-            HeldFile(self._storage.uri, path, bucket, size, checksum, *kind, part.first_ms, part.last_ms)
+            HeldFile(self._storage.uri, path, bucket, size, checksum, *kind, part.first_ms, part.last_ms, rolled)
         )
 
     def _compactor(self) -> FileCompactor:
@@ -111,10 +130,11 @@ class FileTransaction:
 
     def _groups(self, files: Sequence[HeldFile]) -> list[list[HeldFile]]:
         """What becomes one file. Files that an earlier version of the program wrote in another format stay single."""
-        groups = packed(files, self._options.rolling.part_size)
-        if not self._compactor().joins:
+        compacts, rolling = self._options.compaction is not None, self._options.rolling
+        if not self._compactor().joins or not (compacts or rolling.holds):
             return [[file] for file in files]
         layout = self._format.layout(self._type)
+        groups = packed(files, rolling.part_size, over_rolled=compacts)
         return [part for group in groups for part in ([group] if group[0].layout == layout else [[f] for f in group])]
 
     def _joined(self, group: Sequence[HeldFile]) -> StagedFile:
