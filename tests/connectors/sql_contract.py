@@ -28,7 +28,7 @@ from tests.connectors.sink_contract import (
     transaction_name,
 )
 from tests.kit.faults import FaultPlan
-from tests.kit.processes import wait_until
+from holdfast.testing.chaos.processes import wait_until
 
 PAIRS = "k BIGINT, v STRING"
 

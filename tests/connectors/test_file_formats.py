@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import bz2
 import datetime
 import decimal
+import gzip
+import lzma
 import pickle
 from pathlib import Path
 
@@ -15,7 +18,7 @@ from hypothesis import strategies as st
 
 from holdfast.connectors.files.schemas import castable
 from holdfast.connectors.files.source import FileSource
-from holdfast.errors import ConfigurationError, ProgramError, StorageError
+from holdfast.errors import ConfigurationError, ProgramError, RestoreError, StorageError
 from holdfast.types.row import Row
 from holdfast.types.typeinfo import Types
 from tests.connectors.driving import positions_of, read_epoch, readers_of
@@ -126,11 +129,11 @@ def test_a_parquet_schema_is_inferred_from_the_first_file(tmp_path):
 
 
 def test_inference_needs_a_file_with_known_types(tmp_path):
-    with pytest.raises(ProgramError, match=r"no Parquet file in .* yet.*Give the source a schema"):
-        FileSource.parquet(str(tmp_path))
+    with pytest.raises(ProgramError, match=r"no file with rows yet.*Give the source a schema"):
+        FileSource.parquet(str(tmp_path)).output_type()
     pq.write_table(pa.table({"x": pa.array([1], pa.duration("s"))}), tmp_path / "a.parquet")
     with pytest.raises(ProgramError, match=r"Column 'x' of .*a\.parquet is duration\[s\]"):
-        FileSource.parquet(str(tmp_path))
+        FileSource.parquet(str(tmp_path)).output_type()
 
 
 def test_what_is_no_parquet_is_an_error_that_names_the_file(tmp_path):
@@ -334,8 +337,69 @@ def test_a_line_longer_than_a_block(tmp_path):
     assert rows_of(FileSource.text(path)) == ["a", long, "b"]
 
 
-def test_compressed_lines_are_refused(tmp_path):
-    path = write(tmp_path, "a.json.gz", b"\x1f\x8b")
+def test_lines_that_are_compressed_in_another_way_are_refused(tmp_path):
+    path = write(tmp_path, "a.json.zst", b"x")
 
-    with pytest.raises(StorageError, match=r"a\.json\.gz is compressed.*Uncompress it, or use Parquet"):
+    with pytest.raises(StorageError, match=r"a\.json\.zst is compressed.*Use one of \.gz.*or use Parquet"):
         rows_of(FileSource.json(path, "id BIGINT"))
+
+
+COMPRESSIONS = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress}
+
+
+@pytest.mark.parametrize(("suffix", "compress"), COMPRESSIONS.items())
+@pytest.mark.parametrize("epoch", [1, 7, 1 << 30])
+def test_compressed_lines_go_on_where_they_were(tmp_path, suffix, compress, epoch):
+    lines = [f'{{"id": {number}}}\n'.encode() for number in range(20)]
+    # Two members behind each other are one content, as what tools append to.
+    write(tmp_path, f"a.json{suffix}", compress(b"".join(lines[:9])) + compress(b"".join(lines[9:])))
+    (reader,) = readers_of(FileSource.json(str(tmp_path), "id BIGINT", bounded=True), 1)
+    rows = []
+    while not reader.ended:
+        rows += read_epoch(reader, epoch)
+        reader = pickle.loads(pickle.dumps(reader))
+
+    assert [row.id for row in rows] == list(range(20))
+
+
+@pytest.mark.parametrize("suffix", ["json", "csv", "txt"])
+@pytest.mark.parametrize("content", [gzip.compress(b'{"id": 1}\n' * 999)[:-9], b"id\n1\n", gzip.compress(b"1")[:12]])
+def test_what_cannot_be_decompressed_is_an_error_that_names_the_file(tmp_path, suffix, content):
+    path = write(tmp_path, f"a.{suffix}.gz", content)
+    sources = {"json": FileSource.json(path, "id BIGINT"), "csv": FileSource.csv(path, "id BIGINT")}
+
+    with pytest.raises(StorageError, match=rf"a\.{suffix}\.gz cannot be decompressed behind byte.*when it is complete"):
+        rows_of(sources.get(suffix, FileSource.text(path)))
+
+
+def test_columns_of_json_and_csv_are_taken_from_the_first_file(tmp_path):
+    write(tmp_path, "a.json", b"")
+    write(tmp_path, "b.json", b'{"id": 1, "name": "x", "tags": [1.5], "at": {"lat": 2}}\n{"id": 2, "name": null}\n')
+    write(tmp_path, "b.json.csv", b'id;"full name";ok\n1;x;true\n')
+
+    json_type = FileSource.json(str(tmp_path)).matching("*.json").output_type()
+    csv_source = FileSource.csv(str(tmp_path), delimiter=";").matching("*.csv")
+
+    assert json_type.field_names == ("id", "name", "tags", "at")
+    assert json_type.field_types[2] == Types.LIST(Types.DOUBLE())
+    assert plain(rows_of(csv_source)) == [(1, "x", True)]
+    assert csv_source.output_type().field_names == ("id", "full name", "ok")
+    with pytest.raises(ProgramError, match="without a header line needs a schema"):
+        FileSource.csv(str(tmp_path), header=False)
+    (tmp_path / "c").mkdir()
+    write(tmp_path, "c/bad.json", b"[1, 2")
+    with pytest.raises(ProgramError, match=r"bad\.json could not be found out.*Give the source a schema"):
+        FileSource.json(str(tmp_path / "c")).output_type()
+
+
+def test_other_columns_than_those_the_job_began_with_are_refused(tmp_path):
+    write(tmp_path, "b.json", b'{"id": 1}\n')
+    (reader,) = readers_of(FileSource.json(str(tmp_path)), 1)
+    read_epoch(reader)
+    positions = positions_of([reader])
+    readers_of(FileSource.json(str(tmp_path)), 2, positions)
+    write(tmp_path, "a.json", b'{"id": 1, "more": 2}\n')
+
+    with pytest.raises(RestoreError, match=r"columns .* were ROW<id: LONG>.*now has ROW<id: LONG, more: LONG>"):
+        readers_of(FileSource.json(str(tmp_path)), 2, positions)
+    readers_of(FileSource.json(str(tmp_path), "id BIGINT"), 2, positions)

@@ -16,7 +16,8 @@ from pyarrow import fs
 
 from holdfast.connectors.encoder import Encoder
 from holdfast.connectors.file_sink.naming import FileHandle
-from holdfast.connectors.file_sink.options import BucketAssigner, OutputFileConfig, RollingPolicy
+from holdfast.connectors.file_sink.options import BucketAssigner, OutputFileConfig
+from holdfast.connectors.file_sink.rolling import DefaultRollingPolicy, RollingPolicy
 from holdfast.connectors.file_sink.sink import FileSink
 from holdfast.errors import ConfigurationError, StorageError, TransactionError
 from holdfast.runtime.batch import Batch
@@ -248,7 +249,7 @@ def test_a_part_size_makes_several_files_of_one_transaction(tmp_path, kind):
 
 
 def test_discarding_and_aborting_take_all_files_of_a_transaction(tmp_path, sink):
-    sink = sink.with_rolling_policy(RollingPolicy(1))
+    sink = sink.with_rolling_policy(DefaultRollingPolicy(1))
     for end in ("discard", "abort"):
         transaction = sink.begin(transaction_name())
         for value in range(3):

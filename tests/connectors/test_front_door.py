@@ -6,10 +6,18 @@ from holdfast.datastream.connectors import base, file_system, jdbc, kafka, numbe
 
 def test_the_public_names_are_these():
     assert file_system.__all__ == [
+        "BAD_RECORD_TYPE",
         "BucketAssigner",
+        "ConcatFileCompactor",
+        "DefaultRollingPolicy",
+        "FileCompactStrategy",
+        "FileCompactor",
+        "FileOrder",
         "FileSink",
         "FileSource",
         "FileSourceBuilder",
+        "IdenticalFileCompactor",
+        "OnCheckpointRollingPolicy",
         "OutputFileConfig",
         "RollingPolicy",
         "StreamFormat",

@@ -132,7 +132,7 @@ class TestSideOutputs:
 
     def test_what_has_none(self, rows: DataStream, others: DataStream) -> None:
         tag = OutputTag("late")
-        with pytest.raises(ProgramError, match="The source 'others' has no side outputs"):
+        with pytest.raises(ProgramError, match="The source 'others' has no side output 'late'"):
             others.get_side_output(tag)
         with pytest.raises(ProgramError, match="takes an OutputTag; got 'late'"):
             rows.get_side_output("late")  # type: ignore[arg-type]

@@ -32,7 +32,7 @@ from tests.integration.programs import (
     environment,
     published,
 )
-from tests.kit.processes import wait_until
+from holdfast.testing.chaos.processes import wait_until
 
 pytestmark = pytest.mark.usefixtures("spark")
 

@@ -25,7 +25,7 @@ from typing import Any
 
 import pytest
 
-from tests.kit.processes import die_with_parent, wait_until
+from holdfast.testing.chaos.processes import die_with_parent, wait_until
 
 _DOWNLOAD_SECONDS = 300
 _START_SECONDS = 60.0

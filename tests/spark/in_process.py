@@ -174,9 +174,11 @@ class WatchedSink(FileSink):
 SINK_LEVEL = 1
 
 
-def counting(given: Mapping[str, str], epochs: list[list[Any]], *sinks: FileSink, ends: bool = True) -> JobClient:
+def counting(
+    given: Mapping[str, str], epochs: list[list[Any]], *sinks: FileSink, ends: bool = True, parallelism: int = 2
+) -> JobClient:
     """Start a job that counts the rows of each key, an epoch for every list of rows."""
-    env = environment(**given)
+    env = environment(**given).set_parallelism(parallelism)
     source = env.from_source(Scripted(epochs, ends), WatermarkStrategy.no_watermarks(), "script").uid("source")
     keyed = source.key_by(lambda row: row[0], Types.LONG())
     counts = keyed.map_with_state(count, state_type=int, output_type=PAIR).uid("count")

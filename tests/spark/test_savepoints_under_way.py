@@ -25,7 +25,7 @@ from holdfast.state.rocksdb.snapshot import PreparedImage
 from holdfast.state.savepoint_files import SavepointNotes
 from holdfast.storage.patience import Patience
 from tests.integration.programs import PAIR, Scripted, environment, published
-from tests.kit.processes import wait_until
+from holdfast.testing.chaos.processes import wait_until
 from tests.spark.in_process import EPOCHS, InProcessSpark, WatchedSink, counts_of, settings, staged
 from tests.spark.test_savepoints import resume, start, status, wait_for_rows
 

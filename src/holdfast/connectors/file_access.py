@@ -20,6 +20,14 @@ def size_of(storage: Storage, path: str) -> int | None:
         raise
 
 
+def modified_ms_of(file: Storage) -> int:
+    """When a file was changed last, given as a storage of its own."""
+    if isinstance(file, LocalStorage):
+        return os.stat(file.uri).st_mtime_ns // 1_000_000
+    folder, _, name = file.uri.rpartition("/")
+    return next((entry.modified_ms for entry in Storage.for_uri(folder).list() if entry.path == name), 0)
+
+
 def make_durable(storage: Storage, path: str) -> None:
     """Make sure that a name that is visible survives a crash of the host. Only local file systems show names before
     they are durable."""

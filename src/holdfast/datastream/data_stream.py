@@ -180,13 +180,9 @@ class DataStream(StreamSettings):
         """The rows that the function before this gives to ``output_tag``, by ``yield output_tag, row``."""
         if not isinstance(output_tag, OutputTag):
             raise ProgramError(f"get_side_output() takes an OutputTag; got {output_tag!r}.")
-        if not self._operator().inputs:
-            raise ProgramError(
-                f"The source '{self._node.name}' has no side outputs: put a process() behind it, whose function yields "
-                "(tag, row)."
-            )
-        self._node.request_side_output(output_tag)
-        return DataStream(self._environment, self._node, tag=output_tag)
+        node = self._operator().giving(output_tag)
+        node.request_side_output(output_tag)
+        return DataStream(self._environment, node, tag=output_tag)
 
     def window_all(self, window_assigner: WindowAssigner[Any, Any]) -> AllWindowedStream:
         """Windows of all rows together: one subtask has them all."""

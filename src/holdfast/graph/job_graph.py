@@ -112,6 +112,7 @@ def build_job_graph(
     for node in graph.nodes:
         if isinstance(node.body, TwoPhaseCommitSink):
             node.body.bind_checkpoint_directory(settings.checkpoint.directory)
+            node.body.bind_publication(settings.checkpoint.publishes)
         operators[node] = _operator(node, ids[node], parallelism, settings.max_parallelism, adopted or {})
     edges = tuple(
         _edge(connection, operators[connection.source], operators[node])

@@ -11,6 +11,7 @@ from holdfast.errors import ProgramError
 from holdfast.runtime.operator import Operator
 from holdfast.runtime.output_tag import OutputTag
 from holdfast.runtime.partitioners import Partitioner
+from holdfast.runtime.watermarks import TimestampsAndWatermarksOperator
 from holdfast.state.descriptors import MapStateDescriptor
 from holdfast.types.typeinfo import TypeInformation
 
@@ -74,6 +75,19 @@ class Node:
 
     #: Tags that were asked for, by name.
     side_outputs: dict[str, OutputTag] = field(default_factory=dict)
+
+    def giving(self, tag: OutputTag) -> Node:
+        """The operator that gives rows to a side output of this one: itself, or the source whose rows it only gives
+        their event time.
+        """
+        timed = self.inputs[0].source if self.factory is TimestampsAndWatermarksOperator else self
+        giver = self if timed.inputs else timed
+        if not giver.inputs and getattr(giver.body, "side_output", None) != tag:
+            raise ProgramError(
+                f"The source '{giver.name}' has no side output '{tag.tag_id}': put a process() behind it, whose "
+                "function yields (tag, row). A FileSource has one for bad records: with_bad_records_to(tag)."
+            )
+        return giver
 
     def request_side_output(self, tag: OutputTag) -> None:
         """Somebody listens to a side output. Its rows have one type for all who do."""

@@ -106,3 +106,13 @@ class Batch:
             return len(self._values)
         assert self.arrow is not None
         return int(self.arrow.num_rows)
+
+
+class SideBatch(Batch):
+    """Rows that a source gives to a side output."""
+
+    __slots__ = ("tag_id",)
+
+    def __init__(self, tag_id: str, values: list[Any]) -> None:
+        super().__init__(values)
+        self.tag_id = tag_id

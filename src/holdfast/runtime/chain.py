@@ -9,13 +9,20 @@ from holdfast.runtime.batch import Batch
 from holdfast.runtime.context import RuntimeContext
 from holdfast.runtime.endpoints import SourceOperator
 from holdfast.runtime.envelope import ChannelStatus, Header
-from holdfast.runtime.epoch import Notification, NotificationKind, OperatorProgress, RestoredJob, SinkHandle
+from holdfast.runtime.epoch import (
+    EpochEnd,
+    Notification,
+    NotificationKind,
+    OperatorProgress,
+    RestoredJob,
+    SinkHandle,
+)
 from holdfast.runtime.operator import MAX_WATERMARK, MIN_WATERMARK, Operator
 from holdfast.runtime.output import Output
 from holdfast.runtime.plan import ChainSpec, EdgeSpec, TaskOptions
 from holdfast.runtime.router import EdgeReader, Outbox, Router
 from holdfast.runtime.watermarks import ChannelWatermarks, TimestampsAndWatermarksOperator
-from holdfast.state.handles import OperatorRecord
+from holdfast.state.handles import OperatorRecord, SnapshotType
 
 
 class Chain:
@@ -210,13 +217,13 @@ class Chain:
         for operator in self.operators:
             operator.prepare_snapshot(checkpoint_id)
 
-    def end_epoch(self) -> list[SinkHandle]:
+    def end_epoch(self, snapshot: SnapshotType | None) -> list[SinkHandle]:
         """Close the outputs with their statuses; sinks pre-commit."""
         handles: list[SinkHandle] = []
         idle = {self.head.spec.operator_id: self._gate.idle}
         for operator in self.operators:
-            handles += operator.end_epoch()
             operator_id = operator.spec.operator_id
+            handles += operator.end_epoch(EpochEnd(snapshot, self.finished or operator_id in self._over))
             operator_idle = idle[operator_id]
             if isinstance(operator, TimestampsAndWatermarksOperator):
                 operator_idle = operator.idle

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from holdfast.errors import HoldfastError
-from holdfast.runtime.batch import Batch
-from holdfast.runtime.epoch import SinkHandle
+from holdfast.runtime.batch import Batch, SideBatch
+from holdfast.runtime.epoch import EpochEnd, SinkHandle
 from holdfast.runtime.functions import FunctionOperator, method_of
 from holdfast.runtime.plan import OperatorSpec
 from holdfast.runtime.sink import TransactionName
@@ -39,7 +39,10 @@ class SourceOperator(FunctionOperator):
                 return
             batch = rows_read if isinstance(rows_read, Batch) else Batch(rows_read)
             self.rows_in += len(batch)
-            self.output.collect(batch)
+            if isinstance(batch, SideBatch):
+                self.output.collect_side(batch.tag_id, batch)
+            else:
+                self.output.collect_untagged(batch)
             yield len(batch)
 
     @property
@@ -80,7 +83,8 @@ class SinkOperator(FunctionOperator):
         self._call("end_input", self._begun)
         super().finish()
 
-    def end_epoch(self) -> list[SinkHandle]:
+    def end_epoch(self, end: EpochEnd) -> list[SinkHandle]:
+        self._call("end_epoch", self._begun, end)
         if self._transaction is None:
             return []
         transaction, self._transaction = self._transaction, None

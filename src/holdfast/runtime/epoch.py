@@ -8,7 +8,7 @@ from enum import StrEnum
 import msgspec
 
 from holdfast.runtime.envelope import Barrier
-from holdfast.state.handles import CheckpointRequest, OperatorRecord, SubtaskSnapshot
+from holdfast.state.handles import CheckpointRequest, OperatorRecord, SnapshotType, SubtaskSnapshot
 from holdfast.state.snapshot_io import SnapshotReader, SnapshotWriter
 
 
@@ -82,6 +82,16 @@ class EpochSpec:
     def base_nonce(self, level: int, slot: int) -> str:
         """The nonce of the stamp that the task of (level, slot) continues."""
         return self.accepted[level][slot] if self.accepted else f"restore-{self.attempt}-{self.restore_nonce}"
+
+
+@dataclass(frozen=True, slots=True)
+class EpochEnd:
+    """How an epoch ends for one subtask of a sink."""
+
+    #: The kind of snapshot that is taken behind it; None for an epoch without one.
+    snapshot: SnapshotType | None = None
+    #: No more rows will come.
+    ended: bool = False
 
 
 class SinkHandle(msgspec.Struct, frozen=True):

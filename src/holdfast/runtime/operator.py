@@ -17,7 +17,7 @@ import cloudpickle
 from holdfast.errors import FunctionError, HoldfastError
 from holdfast.runtime.batch import Batch
 from holdfast.runtime.environment import OperatorEnvironment
-from holdfast.runtime.epoch import SinkHandle
+from holdfast.runtime.epoch import EpochEnd, SinkHandle
 from holdfast.runtime.output import Output, SplittingOutput
 from holdfast.runtime.plan import OperatorSpec
 
@@ -90,7 +90,7 @@ class Operator:
     def finish(self) -> None:
         """End of input: emit what is left."""
 
-    def end_epoch(self) -> list[SinkHandle]:
+    def end_epoch(self, end: EpochEnd) -> list[SinkHandle]:
         """All rows of the epoch are through. Sinks pre-commit here."""
         return []
 

@@ -47,6 +47,10 @@ class Output:
             operator.rows_in += rows
             operator.process(batch, 0)
 
+    def collect_untagged(self, batch: Batch) -> None:
+        """Rows among which there is none for a side output."""
+        Output.collect(self, batch)
+
     def collect_side(self, tag_id: str, batch: Batch) -> None:
         """Rows for a side output, as they are. Nobody listens to it: they are dropped."""
 

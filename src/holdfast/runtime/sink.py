@@ -11,6 +11,7 @@ import msgspec
 
 from holdfast.runtime.batch import Batch
 from holdfast.runtime.contracts import Function, WrappingFunction
+from holdfast.runtime.epoch import EpochEnd
 
 
 class TransactionName(msgspec.Struct, frozen=True, order=True):
@@ -36,10 +37,10 @@ class PublishOn(StrEnum):
 class TwoPhaseCommitSink(Function):
     """Writes rows in transactions, one per (subtask, epoch). Picklable; used in tasks and on the driver.
 
-    In a task, each epoch: ``begin`` at the first row, ``write`` per batch, ``pre_commit`` at the epoch's end;
-    ``discard`` instead when the task fails in order. On the driver: ``commit`` after the checkpoint that holds the
-    handle completed, ``recover_and_commit`` for the handles of a restored checkpoint, ``open_transactions`` and
-    ``abort`` for what is in no completed checkpoint.
+    In a task, each epoch: ``begin`` at the first row, ``write`` per batch, ``end_epoch`` and ``pre_commit`` at the
+    epoch's end; ``discard`` instead when the task fails in order. On the driver: ``commit`` after the checkpoint that
+    holds the handle completed, ``recover_and_commit`` for the handles of a restored checkpoint, ``open_transactions``
+    and ``abort`` for what is in no completed checkpoint.
 
     In tasks it is a function as others are, with ``open``, ``close`` and, as a ``CheckpointedFunction``, operator
     state: rows that it holds back from a transaction belong there. The object on the driver is another one.
@@ -59,6 +60,11 @@ class TwoPhaseCommitSink(Function):
         executors see, or None for the driver's memory.
         """
 
+    def bind_publication(self, with_checkpoints: bool) -> None:
+        """Told when the job publishes, on the driver, before the sink travels: with its checkpoints, or at the end of
+        each epoch (or of the input), where what is published is not bound to the state of any checkpoint.
+        """
+
     @abstractmethod
     def begin(self, name: TransactionName) -> Any:
         """A transaction object that lives in the task for the rest of the epoch."""
@@ -68,6 +74,11 @@ class TwoPhaseCommitSink(Function):
 
     def end_input(self, transaction: Callable[[], Any]) -> None:
         """No more rows will come: write what was held back, to the transaction that ``transaction()`` gives."""
+
+    def end_epoch(self, transaction: Callable[[], Any], end: EpochEnd) -> None:
+        """Every epoch ends so, also one without rows: what was held back may still be written, to the transaction that
+        ``transaction()`` gives. State is stored behind this.
+        """
 
     @abstractmethod
     def pre_commit(self, transaction: Any) -> bytes | None:
@@ -120,6 +131,9 @@ class WrappingSink(WrappingFunction, TwoPhaseCommitSink):
     def bind_checkpoint_directory(self, directory: str | None) -> None:
         self.wrapped_function.bind_checkpoint_directory(directory)
 
+    def bind_publication(self, with_checkpoints: bool) -> None:
+        self.wrapped_function.bind_publication(with_checkpoints)
+
     def begin(self, name: TransactionName) -> Any:
         return self.wrapped_function.begin(name)
 
@@ -128,6 +142,9 @@ class WrappingSink(WrappingFunction, TwoPhaseCommitSink):
 
     def end_input(self, transaction: Callable[[], Any]) -> None:
         self.wrapped_function.end_input(transaction)
+
+    def end_epoch(self, transaction: Callable[[], Any], end: EpochEnd) -> None:
+        self.wrapped_function.end_epoch(transaction, end)
 
     def pre_commit(self, transaction: Any) -> bytes | None:
         return self.wrapped_function.pre_commit(transaction)

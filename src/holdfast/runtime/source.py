@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from holdfast.errors import RestoreError
 from holdfast.runtime.batch import Batch
 from holdfast.runtime.contracts import CheckpointedFunction, CheckpointListener, Function
+from holdfast.runtime.output_tag import OutputTag
 from holdfast.state.descriptors import ListStateDescriptor
 from holdfast.types.typeinfo import Types
 
@@ -119,6 +120,8 @@ class Source(ABC):
     max_parallelism: int | None = None
     #: True when its batches have an ``Origin``, whose times stand in for those of a timestamp assigner.
     has_record_times: bool = False
+    #: The side output that its ``SideBatch``es go to, if there is one.
+    side_output: OutputTag | None = None
 
     @abstractmethod
     def output_type(self) -> Any:

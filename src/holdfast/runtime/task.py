@@ -196,7 +196,7 @@ class TaskRun:
             chain.end_rows()
             if checkpoint is not None:
                 chain.prepare_snapshot(checkpoint.checkpoint_id)
-            self._handles += chain.end_epoch()
+            self._handles += chain.end_epoch(checkpoint.checkpoint_type if checkpoint else None)
 
     def commit(self) -> list[Envelope]:
         """Pin the snapshot, commit the local stores, and give what is left to send: acknowledgement and barriers."""

@@ -71,7 +71,7 @@ class LocalStorage(Storage):
 
     def list(self, directory: str = "", recursive: bool = False, temporaries: bool = False) -> list[FileEntry]:
         with self._errors("list", directory):
-            return sorted(self._entries(directory, recursive, temporaries), key=lambda entry: entry.path)
+            return sorted(self._entries(directory, recursive, temporaries, frozenset()), key=lambda entry: entry.path)
 
     def delete(self, path: str) -> None:
         with self._errors("delete", path), suppress(FileNotFoundError):
@@ -107,11 +107,18 @@ class LocalStorage(Storage):
     def _absolute(self, path: str) -> str:
         return os.path.join(self.uri, path) if path else self.uri
 
-    def _entries(self, directory: str, recursive: bool, temporaries: bool) -> Iterator[FileEntry]:
+    def _entries(
+        self, directory: str, recursive: bool, temporaries: bool, above: frozenset[tuple[int, int]]
+    ) -> Iterator[FileEntry]:
+        """``above`` are device and inode of the folders that this one lies in: a link back to one of them is not
+        followed.
+        """
         try:
+            own = os.stat(self._absolute(directory))
             found = list(os.scandir(self._absolute(directory)))
         except FileNotFoundError:
             return
+        above |= {(own.st_dev, own.st_ino)}
         for entry in found:
             if final_name(entry.name) is not None and not temporaries:
                 continue
@@ -120,10 +127,14 @@ class LocalStorage(Storage):
                 stat = entry.stat()
             except FileNotFoundError:
                 continue  # deleted since the folder was read
+            except OSError as error:
+                if error.errno != errno.ELOOP:
+                    raise
+                continue  # a link to itself
             is_dir = entry.is_dir()
             yield FileEntry(path, 0 if is_dir else stat.st_size, stat.st_mtime_ns // 1_000_000, is_dir)
-            if is_dir and recursive:
-                yield from self._entries(path, recursive, temporaries)
+            if is_dir and recursive and (stat.st_dev, stat.st_ino) not in above:
+                yield from self._entries(path, recursive, temporaries, above)
 
     @contextmanager
     def _draft(self, temporary: str) -> Iterator[BinaryIO]:

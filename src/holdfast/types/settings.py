@@ -78,6 +78,11 @@ class CheckpointSettings:
     heartbeat_timeout_ms: int = 10_000
 
     @property
+    def publishes(self) -> bool:
+        """Whether sinks publish with checkpoints."""
+        return self.interval_ms is not None and self.mode is CheckpointMode.EXACTLY_ONCE
+
+    @property
     def enabled(self) -> bool:
         return self.interval_ms is not None
 

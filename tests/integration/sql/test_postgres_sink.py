@@ -28,7 +28,7 @@ from tests.connectors.sql_contract import DatabaseUnderTest, SqlSinkContract, bo
 from tests.integration.programs import Scripted, environment
 from tests.kit.faults import FaultPlan
 from tests.kit.postgres import GUARDED, SECRET, PostgresServer
-from tests.kit.processes import wait_until
+from holdfast.testing.chaos.processes import wait_until
 from tests.spark.in_process import install, settings
 
 _COMMIT = """

@@ -13,7 +13,7 @@ import pytest
 from tests.kit.driver import DriverProgram
 from tests.kit.faults import FaultPlan
 from tests.kit.postgres import PostgresServer
-from tests.kit.processes import kill_worker
+from holdfast.testing.chaos.processes import kill_worker
 
 pytestmark = pytest.mark.slow
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, BinaryIO
 
@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 from pyarrow import types as kinds
 
 from holdfast.connectors.encoder import Encoder
+from holdfast.connectors.file_sink.compaction import ConcatFileCompactor, FileCompactor
 from holdfast.errors import ProgramError
 from holdfast.runtime.batch import Batch
 from holdfast.types.arrow import row_writer, schema_of
@@ -41,6 +42,10 @@ class SinkFormat(ABC):
     """The picklable description of a format."""
 
     extension: str
+    #: Whether its rows are made of columns, so that some of them can be folders instead.
+    has_columns: bool = True
+    #: Whether files whose bytes follow each other are one file of the format.
+    concatenates: bool = True
 
     def check(self, type_info: TypeInformation) -> None:
         """ProgramError, on the driver, for a type that cannot be written."""
@@ -48,15 +53,27 @@ class SinkFormat(ABC):
     @abstractmethod
     def open(self, stream: BinaryIO, type_info: TypeInformation) -> RowFileWriter: ...
 
+    def compactor(self) -> FileCompactor:
+        """How its files are joined unless the program says it."""
+        return ConcatFileCompactor()
+
+    def layout(self, type_info: TypeInformation) -> str:
+        """Files of one layout can be joined."""
+        return f"{self.extension} {type_info.describe()}"
+
 
 class LineSinkFormat(SinkFormat):
     extension = ".txt"
+    has_columns = False
 
     def __init__(self, encoder: Encoder) -> None:
         self._encoder = encoder
 
     def open(self, stream: BinaryIO, type_info: TypeInformation) -> RowFileWriter:
         return _LineWriter(stream, self._encoder)
+
+    def layout(self, type_info: TypeInformation) -> str:
+        return f"{self.extension} {self._encoder.charset_name}"
 
 
 class _LineWriter(RowFileWriter):
@@ -99,6 +116,7 @@ class CsvSinkFormat(SinkFormat):
     def __init__(self, header: bool, delimiter: str) -> None:
         self._header = header
         self._delimiter = delimiter
+        self.concatenates = not header
 
     def check(self, type_info: TypeInformation) -> None:
         _check_declared(type_info, "CSV")
@@ -111,6 +129,12 @@ class CsvSinkFormat(SinkFormat):
 
     def open(self, stream: BinaryIO, type_info: TypeInformation) -> RowFileWriter:
         return _CsvWriter(stream, Columns(type_info), self._header, self._delimiter)
+
+    def compactor(self) -> FileCompactor:
+        return _CsvCompactor() if self._header else ConcatFileCompactor()
+
+    def layout(self, type_info: TypeInformation) -> str:
+        return f"{super().layout(type_info)} {self._header} {self._delimiter}"
 
 
 class _CsvWriter(RowFileWriter):
@@ -128,8 +152,18 @@ class _CsvWriter(RowFileWriter):
         self._header = False
 
 
+class _CsvCompactor(FileCompactor):
+    """The header of the first file is that of all."""
+
+    def compact(self, inputs: Sequence[BinaryIO], output: BinaryIO) -> None:
+        for stream in inputs[1:]:
+            stream.readline()
+        ConcatFileCompactor().compact(inputs, output)
+
+
 class ParquetSinkFormat(SinkFormat):
     extension = ".parquet"
+    concatenates = False
 
     def __init__(self, compression: str) -> None:
         self._compression = compression
@@ -138,21 +172,52 @@ class ParquetSinkFormat(SinkFormat):
         _check_declared(type_info, "Parquet")
 
     def open(self, stream: BinaryIO, type_info: TypeInformation) -> RowFileWriter:
-        return _ParquetWriter(stream, Columns(type_info), self._compression)
+        columns = Columns(type_info)
+        return _ParquetWriter(_RowGroups(stream, columns.schema, self._compression), columns)
+
+    def compactor(self) -> FileCompactor:
+        return _ParquetCompactor(self._compression)
+
+
+class _ParquetCompactor(FileCompactor):
+    """Reads and writes rows: small row groups become large ones."""
+
+    def __init__(self, compression: str) -> None:
+        self._compression = compression
+
+    def compact(self, inputs: Sequence[BinaryIO], output: BinaryIO) -> None:
+        joined: _RowGroups | None = None
+        for stream in inputs:
+            file = pq.ParquetFile(stream)
+            joined = joined or _RowGroups(output, file.schema_arrow, self._compression)
+            for batch in file.iter_batches():
+                joined.add(batch)
+        if joined is not None:
+            joined.finish()
 
 
 class _ParquetWriter(RowFileWriter):
+    def __init__(self, groups: _RowGroups, columns: Columns) -> None:
+        self._groups = groups
+        self._columns = columns
+
+    def write(self, batch: Batch) -> None:
+        self._groups.add(self._columns.of(batch))
+
+    def finish(self) -> None:
+        self._groups.finish()
+
+
+class _RowGroups:
     """Collects batches, because every call of the writer makes a row group."""
 
-    def __init__(self, stream: BinaryIO, columns: Columns, compression: str) -> None:
-        self._columns = columns
-        self._writer = pq.ParquetWriter(stream, columns.schema, compression=compression)
+    def __init__(self, stream: BinaryIO, schema: pa.Schema, compression: str) -> None:
+        self._writer = pq.ParquetWriter(stream, schema, compression=compression)
         self._buffered: list[pa.RecordBatch] = []
         self._rows = 0
         self._bytes = 0
 
-    def write(self, batch: Batch) -> None:
-        arrow = self._columns.of(batch)
+    def add(self, arrow: pa.RecordBatch) -> None:
         self._buffered.append(arrow)
         self._rows += arrow.num_rows
         self._bytes += arrow.nbytes

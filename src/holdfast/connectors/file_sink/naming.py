@@ -2,7 +2,9 @@
 
 Staging: ``<path>/_holdfast_staging/<job>/<operator>/<attempt>-<epoch>-<subtask>-<nonce>[.<n>]<suffix>``.
 Committed: ``<path>/[<bucket>/]<prefix>-<operator's hash>-<attempt>-<epoch>-<subtask>-<nonce>[-<n>]<suffix>``.
-The number is there from a transaction's second file on.
+The number is there from a transaction's second file on. A file that stays in staging for a later transaction has an
+empty one beside it, of its name and ``.held``, from the moment that a completed checkpoint holds it: it is then no open
+transaction any more.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from holdfast.storage.filesystem import final_name
 
 #: Begins with an underscore, so that readers of the sink's path leave it out.
 STAGING = "_holdfast_staging"
+HELD = ".held"
 _VERSION = 1
 
 
@@ -30,12 +33,29 @@ class StagedFile(msgspec.Struct, frozen=True):
     checksum: str
 
 
+class Statement(msgspec.Struct, frozen=True):
+    """What a subtask says of its buckets, at a checkpoint."""
+
+    #: Of each bucket that it wrote rows to and has not taken leave of: whether it is done with it.
+    finished: dict[str, bool]
+    #: No more rows will come to this subtask, which is one of so many.
+    ended: bool
+    subtasks: int
+
+
 class FileHandle(msgspec.Struct, frozen=True):
     """What commits a transaction. It names the sink's path, which a later version of the program may have changed."""
 
     root: str
     name: TransactionName
     files: list[StagedFile]
+    #: Paths of staged files that wait for a later transaction.
+    held: list[str] = []
+    #: Root and path of staged files whose rows are in ``files``.
+    consumed: list[tuple[str, str]] = []
+    #: Whether finished buckets are marked.
+    marks: bool = False
+    statement: Statement | None = None
     version: int = _VERSION
 
     def encode(self) -> bytes:

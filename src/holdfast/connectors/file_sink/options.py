@@ -1,15 +1,17 @@
-"""Names, sizes and folders of the files that a sink writes, with PyFlink's names."""
+"""Names and folders of the files that a sink writes, with PyFlink's names."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from datetime import datetime, tzinfo
-from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from holdfast.connectors.file_sink.compaction import Compaction
+from holdfast.connectors.file_sink.rolling import OnCheckpointRollingPolicy, RollingPolicy
 from holdfast.errors import ConfigurationError
-from holdfast.types.durations import milliseconds_of
 
 
 @dataclass(frozen=True)
@@ -28,51 +30,31 @@ class OutputFileConfig:
         if "/" in self.part_suffix:
             raise ConfigurationError(f"The part suffix {self.part_suffix!r} must not contain '/'.")
 
-    @staticmethod
-    def builder() -> OutputFileConfigBuilder:
-        return OutputFileConfigBuilder()
+    def get_part_prefix(self) -> str:
+        return self.part_prefix
 
+    def get_part_suffix(self) -> str:
+        return self.part_suffix
 
-class OutputFileConfigBuilder:
-    def __init__(self) -> None:
-        self._prefix = OutputFileConfig.part_prefix
-        self._suffix = OutputFileConfig.part_suffix
+    class OutputFileConfigBuilder:
+        def __init__(self) -> None:
+            self.part_prefix = "part"
+            self.part_suffix = ""
 
-    def with_part_prefix(self, prefix: str) -> OutputFileConfigBuilder:
-        self._prefix = prefix
-        return self
+        def with_part_prefix(self, prefix: str) -> OutputFileConfig.OutputFileConfigBuilder:
+            self.part_prefix = prefix
+            return self
 
-    def with_part_suffix(self, suffix: str) -> OutputFileConfigBuilder:
-        self._suffix = suffix
-        return self
+        def with_part_suffix(self, suffix: str) -> OutputFileConfig.OutputFileConfigBuilder:
+            self.part_suffix = suffix
+            return self
 
-    def build(self) -> OutputFileConfig:
-        return OutputFileConfig(self._prefix, self._suffix)
-
-
-@dataclass(frozen=True)
-class RollingPolicy:
-    """When a transaction goes on in another file. Every file ends with its epoch at the latest, so that only the
-    size matters."""
-
-    part_size: int | None = None
-
-    def __post_init__(self) -> None:
-        if self.part_size is not None and self.part_size <= 0:
-            raise ConfigurationError(f"The part size is {self.part_size} bytes; it must be positive.")
+        def build(self) -> OutputFileConfig:
+            return OutputFileConfig(self.part_prefix, self.part_suffix)
 
     @staticmethod
-    def default_rolling_policy(
-        part_size: int = 128 << 20, rollover_interval: Any = 60_000, inactivity_interval: Any = 60_000
-    ) -> RollingPolicy:
-        """The intervals are checked and have no effect: a file never stays open longer than an epoch."""
-        milliseconds_of(rollover_interval)
-        milliseconds_of(inactivity_interval)
-        return RollingPolicy(part_size)
-
-    @staticmethod
-    def on_checkpoint_rolling_policy() -> RollingPolicy:
-        return RollingPolicy()
+    def builder() -> OutputFileConfig.OutputFileConfigBuilder:
+        return OutputFileConfig.OutputFileConfigBuilder()
 
 
 _PATTERN_LETTERS = {"yyyy": "%Y", "MM": "%m", "dd": "%d", "HH": "%H", "mm": "%M", "ss": "%S"}
@@ -80,7 +62,7 @@ _PATTERN_LETTERS = {"yyyy": "%Y", "MM": "%m", "dd": "%d", "HH": "%H", "mm": "%M"
 
 @dataclass(frozen=True)
 class BucketAssigner:
-    """The folder below the sink's path. A transaction goes to one bucket: that of the moment when it began."""
+    """The folder below the sink's path, by the moment when rows arrive."""
 
     time_format: str | None = None
     zone: tzinfo | None = None
@@ -125,6 +107,18 @@ def _translated(pattern: str) -> str:
 
 @dataclass(frozen=True)
 class FileSinkOptions:
+    """What the methods of a sink that begin with ``with_`` change."""
+
     file_config: OutputFileConfig = OutputFileConfig()
-    rolling: RollingPolicy = RollingPolicy()
+    rolling: RollingPolicy = field(default_factory=OnCheckpointRollingPolicy)
     buckets: BucketAssigner = BucketAssigner()
+    #: Names of the columns whose values are folders.
+    partition_columns: tuple[str, ...] = ()
+    compaction: Compaction | None = None
+    #: A bucket without new rows for so long is marked as finished; None: nothing is marked.
+    success_delay_ms: int | None = None
+    #: Seconds since 1970.
+    clock: Callable[[], float] = time.time
+
+    def now_ms(self) -> int:
+        return round(self.clock() * 1000)

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterable, Sequence
+import logging
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from holdfast.connectors.encoder import Encoder
-from holdfast.connectors.file_access import make_durable, size_of
+from holdfast.connectors.file_sink.compaction import (
+    Compaction,
+    ConcatFileCompactor,
+    FileCompactor,
+    FileCompactStrategy,
+)
 from holdfast.connectors.file_sink.formats import (
     CsvSinkFormat,
     JsonSinkFormat,
@@ -17,25 +22,51 @@ from holdfast.connectors.file_sink.formats import (
     ParquetSinkFormat,
     SinkFormat,
 )
-from holdfast.connectors.file_sink.naming import FileHandle, StagedFile, job_folder, staged_transaction, staging_folder
-from holdfast.connectors.file_sink.options import BucketAssigner, FileSinkOptions, OutputFileConfig, RollingPolicy
+from holdfast.connectors.file_sink.held import HeldFile, Moment
+from holdfast.connectors.file_sink.kept import KeptFiles
+from holdfast.connectors.file_sink.naming import (
+    HELD,
+    FileHandle,
+    Statement,
+    job_folder,
+    staged_transaction,
+    staging_folder,
+)
+from holdfast.connectors.file_sink.options import BucketAssigner, FileSinkOptions, OutputFileConfig
+from holdfast.connectors.file_sink.partitions import type_in_files
+from holdfast.connectors.file_sink.publishing import publish
+from holdfast.connectors.file_sink.rolling import RollingPolicy
 from holdfast.connectors.file_sink.transaction import FileTransaction
-from holdfast.errors import CorruptFileError, StorageError, TransactionError
-from holdfast.failpoints import failpoint
+from holdfast.errors import ProgramError, RestoreError, StorageError
 from holdfast.runtime.batch import Batch
+from holdfast.runtime.contracts import CheckpointedFunction
+from holdfast.runtime.epoch import EpochEnd
 from holdfast.runtime.sink import TransactionName, TwoPhaseCommitSink
-from holdfast.storage.checksum import check_file
-from holdfast.storage.filesystem import Storage
+from holdfast.state.descriptors import ListStateDescriptor
+from holdfast.state.handles import SnapshotType
+from holdfast.storage.filesystem import FileEntry, Storage
+from holdfast.types.durations import milliseconds_of
 from holdfast.types.resolve import resolve
+from holdfast.types.typeinfo import Types
+
+if TYPE_CHECKING:
+    from holdfast.runtime.context import FunctionInitializationContext, FunctionSnapshotContext
+
+logger = logging.getLogger(__name__)
+
+_KEPT = "_kept_files"
 
 
-class FileSink(TwoPhaseCommitSink):
-    """One file per subtask and epoch that had rows, written to ``<path>/_holdfast_staging`` and moved to ``<path>``
-    on commit.
+class FileSink(TwoPhaseCommitSink, CheckpointedFunction):
+    """Files per subtask and bucket, written to ``<path>/_holdfast_staging`` and moved to ``<path>`` on commit.
 
     Whoever lists the path and leaves out names that begin with ``_`` or ``.`` sees complete, committed files only. A
     committed file must stay where it is until a later checkpoint has completed: a recovery that finds it in neither
     place takes it for lost.
+
+    Each epoch's files are complete and durable when it ends. Where a rolling policy or compaction wants larger ones
+    they wait in staging, by name in operator state, until a task joins them into the file that its transaction
+    publishes.
     """
 
     def __init__(self, path: str, sink_format: SinkFormat, options: FileSinkOptions | None = None) -> None:
@@ -43,6 +74,13 @@ class FileSink(TwoPhaseCommitSink):
         self._format = sink_format
         self._options = options or FileSinkOptions()
         self._type = resolve(None)
+        self._subtasks = 1
+        self._with_checkpoints = False
+        self._kept = KeptFiles()
+        self._moment = Moment(0, flush=True)
+        #: Whether the epoch that ends says which buckets are finished.
+        self._speaks = False
+        self._state: Any = None
 
     @staticmethod
     def for_row_format(base_path: str, encoder: Encoder) -> RowFormatBuilder:
@@ -70,42 +108,120 @@ class FileSink(TwoPhaseCommitSink):
     def with_bucket_assigner(self, bucket_assigner: BucketAssigner) -> FileSink:
         return self._with(replace(self._options, buckets=bucket_assigner))
 
+    def partition_by(self, *columns: str) -> FileSink:
+        """Rows go to folders ``column=value/`` by the values of these columns, which are not in the files then."""
+        if not columns or len(set(columns)) != len(columns):
+            raise ProgramError(f"partition_by{columns} names no column, or one twice.")
+        if not self._format.has_columns:
+            raise ProgramError("Lines of text have no columns to partition by: use FileSink.json, .csv or .parquet.")
+        return self._with(replace(self._options, partition_columns=columns))
+
+    def enable_compact(self, strategy: FileCompactStrategy, compactor: FileCompactor | None = None) -> FileSink:
+        """Join small files before they appear, in the format's own way unless a compactor is given."""
+        if isinstance(compactor, ConcatFileCompactor) and not self._format.concatenates:
+            raise ProgramError(
+                f"Files with {self._format.extension} cannot be joined byte by byte. Leave the compactor out: the "
+                "format has its own."
+            )
+        return self._with(replace(self._options, compaction=Compaction(strategy, compactor)))
+
+    def disable_compact(self) -> FileSink:
+        return self._with(replace(self._options, compaction=None))
+
+    def with_success_markers(self, delay: Any) -> FileSink:
+        """Write an empty ``_SUCCESS`` to a bucket that had no rows for ``delay``, and to the path itself at the end of
+        the input. A bucket that gets files later loses it until it is quiet again.
+        """
+        return self._with(replace(self._options, success_delay_ms=milliseconds_of(delay)))
+
     def bind_type(self, type_info: Any) -> None:
         resolved = resolve(type_info)
-        self._format.check(resolved)
+        columns = self._options.partition_columns
+        self._format.check(type_in_files(resolved, columns) if columns else resolved)
         self._type = resolved
 
+    def bind_parallelism(self, parallelism: int) -> None:
+        self._subtasks = parallelism
+
+    def bind_publication(self, with_checkpoints: bool) -> None:
+        self._with_checkpoints = with_checkpoints
+
+    # -- in tasks
+
+    def initialize_state(self, context: FunctionInitializationContext) -> None:
+        store = context.get_operator_state_store()
+        options = self._options
+        keeps = options.compaction is not None or options.success_delay_ms is not None
+        if not keeps and not options.rolling.holds and _KEPT not in store.get_registered_state_names():
+            return
+        self._state = store.get_list_state(ListStateDescriptor(_KEPT, Types.PICKLED_BYTE_ARRAY()))
+        self._kept.restore(self._state.get())
+        self._check_held()
+
+    def snapshot_state(self, context: FunctionSnapshotContext) -> None:
+        if self._state is not None:
+            self._state.update(self._kept.elements())
+
     def begin(self, name: TransactionName) -> FileTransaction:
-        bucket = self._options.buckets.bucket(time.time())
-        return FileTransaction(name, self._storage, (self._format, self._type), self._options, bucket)
+        return FileTransaction(name, self._storage, (self._format, self._type), self._options)
 
     def write(self, transaction: FileTransaction, batch: Batch) -> None:
         transaction.write(batch)
 
+    def end_epoch(self, transaction: Callable[[], Any], end: EpochEnd) -> None:
+        """A savepoint finds nothing that waits: whoever restores it later must not need files that the job has joined
+        since.
+        """
+        checkpoint = end.snapshot is SnapshotType.CHECKPOINT
+        flush = end.ended or not self._with_checkpoints or (end.snapshot is not None and not checkpoint)
+        self._moment = Moment(self._options.now_ms(), checkpoint, flush, end.ended)
+        self._speaks = self._options.success_delay_ms is not None and (
+            end.snapshot is not None or not self._with_checkpoints
+        )
+        if self._kept.held or (self._speaks and (self._kept.buckets or end.ended)):
+            transaction()
+
     def pre_commit(self, transaction: FileTransaction) -> bytes | None:
-        handle = transaction.finish()
-        return None if handle is None else handle.encode()
+        options, moment = self._options, self._moment
+        written = transaction.finish()
+        due = self._kept.take_due(written, options, moment)
+        files = transaction.publish(due)
+        new = {file.path for file in written}
+        as_they_are = {file.staging for file in files}
+        consumed = [f for group in due for f in group if f.path not in new or f.path not in as_they_are]
+        handle = FileHandle(
+            self._storage.uri,
+            transaction.name,
+            files,
+            held=[file.path for file in self._kept.held if file.path in new],
+            consumed=[(file.root, file.path) for file in consumed],
+            marks=options.success_delay_ms is not None,
+            statement=self._statement(written),
+        )
+        return handle.encode() if files or handle.held or handle.statement is not None else None
 
     def discard(self, transaction: FileTransaction) -> None:
         with suppress(StorageError):
             transaction.discard()
 
+    # -- in the driver
+
     def commit(self, handles: Sequence[bytes]) -> None:
-        self._commit(handles, verify=False)
+        publish(self._storage, [FileHandle.decode(handle) for handle in handles], verify=False)
 
     def recover_and_commit(self, handles: Sequence[bytes]) -> None:
         """As ``commit``; files still in staging, which a crash of their host may have damaged, are read and compared
         first."""
-        self._commit(handles, verify=True)
+        publish(self._storage, [FileHandle.decode(handle) for handle in handles], verify=True)
 
     def open_transactions(self, job_id: str) -> Iterable[TransactionName]:
         """All that the job has in staging below this path: also of another sink of the job, if two share a path."""
         entries = self._storage.list(job_folder(job_id), recursive=True, temporaries=True)
-        names = {staged_transaction(job_id, entry.path) for entry in entries if not entry.is_dir}
+        names = {staged_transaction(job_id, entry.path) for entry in _not_held(entries)}
         return sorted(name for name in names if name is not None)
 
     def abort(self, name: TransactionName) -> None:
-        for entry in self._storage.list(staging_folder(name), temporaries=True):
+        for entry in _not_held(self._storage.list(staging_folder(name), temporaries=True)):
             if staged_transaction(name.job_id, entry.path) == name:
                 self._storage.delete(entry.path)
 
@@ -117,50 +233,36 @@ class FileSink(TwoPhaseCommitSink):
         sink._type = self._type
         return sink
 
-    def _commit(self, handles: Sequence[bytes], verify: bool) -> None:
-        for handle in map(FileHandle.decode, handles):
-            storage = self._storage if handle.root == self._storage.uri else Storage.for_uri(handle.root)
-            for file in handle.files:
-                _publish(storage, file, handle.name, verify)
+    def _statement(self, written: Sequence[HeldFile]) -> Statement | None:
+        if self._options.success_delay_ms is None:
+            return None
+        self._kept.note_rows(written)
+        if not self._speaks:
+            return None
+        finished = self._kept.take_finished(self._options, self._moment)
+        return Statement(finished, self._moment.ended, self._subtasks)
+
+    def _check_held(self) -> None:
+        """What waited at the restored snapshot must still be there, unless rows may be published twice anyway."""
+        lost = [f for f in self._kept.held if not Storage.for_uri(f.root).exists(f.path)]
+        if not lost:
+            return
+        location = Storage.for_uri(lost[0].root).location(lost[0].path)
+        if self._with_checkpoints:
+            raise RestoreError(
+                f"{self.get_runtime_context().get_task_name_with_subtasks()}: {len(lost)} files that waited in staging "
+                f"at the restored checkpoint are gone, the first is {location}. A later checkpoint of the job has "
+                "published their rows: restore the newest one, or a savepoint, which needs no such files."
+            )
+        logger.warning("%d files that waited in staging were published since, the first is %s", len(lost), location)
+        self._kept.held = [file for file in self._kept.held if file not in lost]
 
 
-def _publish(storage: Storage, file: StagedFile, name: TransactionName, verify: bool) -> None:
-    """Move one file to its final name, or find that this was done before."""
-    location = storage.location(file.final)
-    published = size_of(storage, file.final)
-    if published == file.size:
-        # Whoever moved it may have died before the move was durable or, where a move is a copy, before its second half.
-        make_durable(storage, file.final)
-        storage.delete(file.staging)
-        return
-    if published is not None:
-        raise TransactionError(
-            f"{location} has {published} bytes, {file.size} were pre-committed as {name}. "
-            "Something else wrote or cut this file; move it away and restart the job from its last checkpoint."
-        )
-    staged = size_of(storage, file.staging)
-    if staged is None:
-        raise TransactionError(
-            f"{location} is lost: neither it nor {storage.location(file.staging)} exists, though {name} was "
-            f"pre-committed with {file.size} bytes. "
-            "If it was committed and then moved away, put it back; committed files must stay until a later checkpoint "
-            "has completed."
-        )
-    if staged != file.size or verify:
-        _check_staged(storage, file)
-    storage.move(file.staging, file.final)
-    failpoint("file-sink-moved", attempt=name.attempt, epoch=name.epoch, subtask=name.subtask)
-
-
-def _check_staged(storage: Storage, file: StagedFile) -> None:
-    try:
-        check_file(storage, file.staging, file.size, file.checksum)
-    except CorruptFileError as cause:
-        raise TransactionError(
-            f"{storage.location(file.final)} cannot be committed: {cause}. Restore an earlier checkpoint, or delete "
-            "the "
-            "file to accept the loss of its rows."
-        ) from cause
+def _not_held(entries: Iterable[FileEntry]) -> list[FileEntry]:
+    """Files that no completed checkpoint wants to stay."""
+    files = [entry for entry in entries if not entry.is_dir]
+    held = {entry.path for entry in files if entry.path.endswith(HELD)}
+    return [entry for entry in files if entry.path not in held and entry.path + HELD not in held]
 
 
 class RowFormatBuilder:
@@ -179,8 +281,17 @@ class RowFormatBuilder:
         return RowFormatBuilder(self._sink.with_bucket_assigner(bucket_assigner))
 
     def with_bucket_check_interval(self, interval: int) -> RowFormatBuilder:
-        """No effect: every file is closed at the end of its epoch, so there is nothing to check."""
+        """No effect: every file is looked at when an epoch ends, and epochs follow each other without rows too."""
         return self
+
+    def enable_compact(self, strategy: FileCompactStrategy, compactor: FileCompactor | None = None) -> RowFormatBuilder:
+        return RowFormatBuilder(self._sink.enable_compact(strategy, compactor))
+
+    def disable_compact(self) -> RowFormatBuilder:
+        return RowFormatBuilder(self._sink.disable_compact())
+
+    def with_success_markers(self, delay: Any) -> RowFormatBuilder:
+        return RowFormatBuilder(self._sink.with_success_markers(delay))
 
     def build(self) -> FileSink:
         return self._sink

@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
-from typing import Any, BinaryIO, cast
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack
+from typing import BinaryIO, cast
 
-import xxhash
-
-from holdfast.connectors.file_sink.formats import RowFileWriter, SinkFormat
-from holdfast.connectors.file_sink.naming import FileHandle, StagedFile, committed_name, staging_path
+from holdfast.connectors.file_access import size_of
+from holdfast.connectors.file_sink.compaction import ConcatFileCompactor, FileCompactor
+from holdfast.connectors.file_sink.formats import SinkFormat
+from holdfast.connectors.file_sink.held import HeldFile, packed
+from holdfast.connectors.file_sink.naming import StagedFile, committed_name, staging_path
 from holdfast.connectors.file_sink.options import FileSinkOptions
+from holdfast.connectors.file_sink.part import OutputFile, Part
+from holdfast.connectors.file_sink.partitions import PartitionSplitter, type_in_files
+from holdfast.errors import TransactionError
+from holdfast.failpoints import failpoint
 from holdfast.runtime.batch import Batch
 from holdfast.runtime.sink import TransactionName
 from holdfast.storage.filesystem import Storage
 from holdfast.types.information import TypeInformation
 
+#: So many files are open at a time. Rows of further buckets are collected until there are so many bytes of them.
+MAX_OPEN_PARTS = 64
+MAX_COLLECTED_BYTES = 64 << 20
+
 
 class FileTransaction:
-    """Opens a file at the first row, another one when the rolling policy says so."""
+    """Opens a file at a bucket's first row, another one when the rolling policy says so. Joins files that waited."""
 
     def __init__(
         self,
@@ -25,135 +35,144 @@ class FileTransaction:
         storage: Storage,
         format_and_type: tuple[SinkFormat, TypeInformation],
         options: FileSinkOptions,
-        bucket: str,
     ) -> None:
-        self._name = name
+        self.name = name
         self._storage = storage
-        self._format, self._type = format_and_type
+        self._format, type_info = format_and_type
         self._options = options
-        self._bucket = bucket
-        self._finished: list[StagedFile] = []
-        self._part: _Part | None = None
+        columns = options.partition_columns
+        self._type = type_in_files(type_info, columns) if columns else type_info
+        self._splitter = PartitionSplitter(type_info, columns) if columns else None
+        self._parts: dict[str, Part] = {}
+        #: Bucket -> when rows came, and the rows.
+        self._collected: dict[str, list[tuple[int, Batch]]] = {}
+        self._collected_bytes = 0
+        self._written: list[HeldFile] = []
+        #: How many files were begun in staging, and how many got a final name.
+        self._staged = 0
+        self._named = 0
 
     def write(self, batch: Batch) -> None:
         if not len(batch):
             return
-        if self._part is None:
-            self._part = self._next_part()
-        self._part.writer.write(batch)
-        size = self._options.rolling.part_size
-        if size is not None and self._part.stream.size >= size:
-            self._finish_part()
+        now_ms = self._options.now_ms()
+        collects = False
+        for bucket, rows in self._by_bucket(batch, now_ms):
+            if bucket in self._parts or len(self._parts) < MAX_OPEN_PARTS:
+                self._write(bucket, rows, now_ms)
+            else:
+                self._collected.setdefault(bucket, []).append((now_ms, rows))
+                collects = True
+        if collects:
+            # All of the batch: what is left of it keeps the whole in memory.
+            self._collected_bytes += batch.arrow.nbytes if batch.arrow is not None else MAX_COLLECTED_BYTES
+            if self._collected_bytes >= MAX_COLLECTED_BYTES:
+                self._write_collected()
 
-    def finish(self) -> FileHandle | None:
-        """Make everything durable; None when no row was written."""
-        self._finish_part()
-        return FileHandle(self._storage.uri, self._name, self._finished) if self._finished else None
+    def finish(self) -> list[HeldFile]:
+        """Make everything durable that was written."""
+        for bucket in list(self._parts):
+            self._end_part(bucket)
+        self._write_collected()
+        return self._written
+
+    def publish(self, buckets: Iterable[Sequence[HeldFile]]) -> list[StagedFile]:
+        """The files that are to appear, made from those that were written or waited: joined where that is wanted."""
+        return [self._joined(group) for files in buckets for group in self._groups(files)]
 
     def discard(self) -> None:
-        part, self._part = self._part, None
+        parts, self._parts = self._parts, {}
         try:
-            if part is not None:
+            for part in parts.values():
                 part.discard()
         finally:
-            for file in self._finished:
-                self._storage.delete(file.staging)
+            for file in self._written:
+                self._storage.delete(file.path)
 
-    def _next_part(self) -> _Part:
-        number = len(self._finished)
-        config = self._options.file_config
-        suffix = config.part_suffix or self._format.extension
-        final = committed_name(self._name, number, config.part_prefix, suffix)
-        return _Part(
-            self._storage,
-            staging_path(self._name, number, suffix),
-            f"{self._bucket}/{final}" if self._bucket else final,
-            (self._format, self._type),
+    def _by_bucket(self, batch: Batch, now_ms: int) -> Iterator[tuple[str, Batch]]:
+        bucket = self._options.buckets.bucket(now_ms / 1000)
+        if self._splitter is None:
+            yield bucket, batch
+            return
+        for folder, rows in self._splitter.split(batch):
+            yield f"{bucket}/{folder}" if bucket else folder, rows
+
+    def _write(self, bucket: str, rows: Batch, now_ms: int) -> None:
+        part = self._parts.get(bucket)
+        if part is None:
+            part = Part(OutputFile(self._storage, self._next_staging_path()), self._format, self._type, now_ms)
+            self._parts[bucket] = part
+        part.write(rows, now_ms)
+        if self._options.rolling.ends_part(part.size, now_ms - part.first_ms):
+            self._end_part(bucket, rolled=True)
+
+    def _write_collected(self) -> None:
+        """Each bucket to a file of its own that ends at once."""
+        collected, self._collected, self._collected_bytes = self._collected, {}, 0
+        for bucket, batches in collected.items():
+            for now_ms, rows in batches:
+                self._write(bucket, rows, now_ms)
+            if bucket in self._parts:
+                self._end_part(bucket)
+
+    def _end_part(self, bucket: str, rolled: bool = False) -> None:
+        part = self._parts.pop(bucket)
+        path, size, checksum = part.finish()
+        kind = self._format.layout(self._type), self._suffix
+        self._written.append(
+            HeldFile(self._storage.uri, path, bucket, size, checksum, *kind, part.first_ms, part.last_ms, rolled)
         )
 
-    def _finish_part(self) -> None:
-        part, self._part = self._part, None
-        if part is not None:
-            self._finished.append(part.finish())
+    def _compactor(self) -> FileCompactor:
+        compaction = self._options.compaction
+        chosen = compaction.compactor if compaction is not None else None
+        return chosen or self._format.compactor()
 
+    def _groups(self, files: Sequence[HeldFile]) -> list[list[HeldFile]]:
+        """What becomes one file. Files that an earlier version of the program wrote in another format stay single."""
+        compacts, rolling = self._options.compaction is not None, self._options.rolling
+        if not self._compactor().joins or not (compacts or rolling.holds):
+            return [[file] for file in files]
+        layout = self._format.layout(self._type)
+        groups = packed(files, rolling.part_size, over_rolled=compacts)
+        return [part for group in groups for part in ([group] if group[0].layout == layout else [[f] for f in group])]
 
-class _Part:
-    """One file in staging, open for writing."""
+    def _joined(self, group: Sequence[HeldFile]) -> StagedFile:
+        final = self._next_final_path(group[0])
+        if len(group) == 1 and group[0].root == self._storage.uri:
+            return StagedFile(group[0].path, final, group[0].size, group[0].checksum)
+        compactor = self._compactor() if len(group) > 1 else ConcatFileCompactor()
+        output = OutputFile(self._storage, self._next_staging_path())
+        with ExitStack() as inputs, output:
+            streams = [inputs.enter_context(self._opened(file)) for file in group]
+            compactor.compact(streams, cast("BinaryIO", output.stream))
+        path, size, checksum = output.written()
+        failpoint("file-sink-joined", attempt=self.name.attempt, epoch=self.name.epoch, subtask=self.name.subtask)
+        return StagedFile(path, final, size, checksum)
 
-    def __init__(
-        self, storage: Storage, staging: str, final: str, format_and_type: tuple[SinkFormat, TypeInformation]
-    ) -> None:
-        self._staging = staging
-        self._final = final
-        self._output: AbstractContextManager[BinaryIO] = storage.open_output(staging)
-        self.stream = _MeasuredStream(self._output.__enter__())
-        try:
-            file_format, type_info = format_and_type
-            self.writer: RowFileWriter = file_format.open(cast("BinaryIO", self.stream), type_info)
-        except BaseException:
-            self.discard()
-            raise
+    def _next_staging_path(self) -> str:
+        path = staging_path(self.name, self._staged, self._suffix)
+        self._staged += 1
+        return path
 
-    def finish(self) -> StagedFile:
-        try:
-            self.writer.finish()
-        except BaseException:
-            self.discard()
-            raise
-        self._output.__exit__(None, None, None)
-        return StagedFile(self._staging, self._final, self.stream.size, self.stream.checksum())
+    def _next_final_path(self, file: HeldFile) -> str:
+        name = committed_name(self.name, self._named, self._options.file_config.part_prefix, file.suffix)
+        self._named += 1
+        return f"{file.bucket}/{name}" if file.bucket else name
 
-    def discard(self) -> None:
-        """End the storage's block with an exception, which is how it learns that nothing is to be published."""
-        self.stream.detach()
-        reason = _Discarded()
-        self._output.__exit__(type(reason), reason, None)
+    @property
+    def _suffix(self) -> str:
+        return self._options.file_config.part_suffix or self._format.extension
 
-
-class _Discarded(Exception):
-    """Not an error: the way out of a block whose file is not wanted."""
-
-
-class _MeasuredStream:
-    """Counts and sums up what goes through it. The owner of the stream beneath closes that one."""
-
-    closed = False
-
-    def __init__(self, stream: BinaryIO) -> None:
-        self._stream: BinaryIO | None = stream
-        self._digest = xxhash.xxh3_128()
-        self.size = 0
-
-    def write(self, data: Any) -> int:
-        view = memoryview(data).cast("B")
-        if self._stream is not None:
-            self._stream.write(view)
-        self._digest.update(view)
-        self.size += len(view)
-        return len(view)
-
-    def tell(self) -> int:
-        return self.size
-
-    def detach(self) -> None:
-        """Swallow what comes from now on: a writer that is thrown away still wants to write its end."""
-        self._stream = None
-
-    def flush(self) -> None:
-        if self._stream is not None:
-            self._stream.flush()
-
-    def close(self) -> None:
-        self.flush()
-
-    def readable(self) -> bool:
-        return False
-
-    def writable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return False
-
-    def checksum(self) -> str:
-        return self._digest.hexdigest()
+    def _opened(self, file: HeldFile) -> AbstractContextManager[BinaryIO]:
+        """A block with the file's stream; TransactionError when it is not what was written."""
+        storage = self._storage if file.root == self._storage.uri else Storage.for_uri(file.root)
+        size = size_of(storage, file.path)
+        if size != file.size:
+            now = "is gone" if size is None else f"has {size}"
+            raise TransactionError(
+                f"{storage.location(file.path)} was left in staging with {file.size} bytes, to be joined, and {now}. "
+                "Files in staging belong to the job: restore a checkpoint from before it was changed, or give the sink "
+                "another uid to leave its waiting files behind."
+            )
+        return storage.open_input(file.path)

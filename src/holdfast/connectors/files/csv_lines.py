@@ -9,9 +9,10 @@ import pyarrow as pa
 import pyarrow.csv as pc
 from pyarrow import types as kinds
 
-from holdfast.connectors.files.format import InputFile
+from holdfast.connectors.files.content import Content
+from holdfast.connectors.files.format import UnfitFileError
 from holdfast.connectors.files.lines import LineParser, LinesFormat, after_byte_order_mark, first_line
-from holdfast.errors import ConfigurationError, ProgramError, StorageError
+from holdfast.errors import ConfigurationError, ProgramError
 from holdfast.types.arrow import schema_of
 from holdfast.types.information import TypeInformation
 
@@ -38,20 +39,24 @@ class CsvFormat(LinesFormat):
         self._header = header
         self._delimiter = delimiter
 
-    def begin(self, file: InputFile) -> tuple[int, LineParser]:
+    def begin(self, content: Content) -> tuple[int, LineParser]:
         schema = schema_of(self.type_info)
         if not self._header:
-            return after_byte_order_mark(file), _Parser(schema, schema.names, self._delimiter)
-        line, end = first_line(file)
-        names = next(csv.reader([line.decode("utf-8", errors="replace")], delimiter=self._delimiter), [])
+            return after_byte_order_mark(content), _Parser(schema, schema.names, self._delimiter)
+        line, end = first_line(content)
+        names = header_of(line, self._delimiter)
         missing = [name for name in schema.names if names.count(name) != 1]
-        if missing and file.size:
-            raise StorageError(
-                f"{file.location} does not have the declared columns: {missing} are missing or there twice. "
+        if missing and end:
+            raise UnfitFileError(
+                f"{content.file.location} does not have the declared columns: {missing} are missing or there twice. "
                 f"Its first line has {names}, the source expects {schema.names}. "
                 "Declare the columns that the file has, or header=False if the first line is data."
             )
         return end, _Parser(schema, names, self._delimiter)
+
+
+def header_of(line: bytes, delimiter: str) -> list[str]:
+    return next(csv.reader([line.decode("utf-8", errors="replace")], delimiter=delimiter), [])
 
 
 class _Parser:

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.json as pj
 from pyarrow import types as kinds
 
-from holdfast.connectors.files.format import InputFile
+from holdfast.connectors.files.content import Content
 from holdfast.connectors.files.lines import LineParser, LinesFormat, after_byte_order_mark
 from holdfast.errors import ProgramError
 from holdfast.types.arrow import schema_of
@@ -28,8 +28,8 @@ class JsonFormat(LinesFormat):
                 )
         self.type_info = type_info
 
-    def begin(self, file: InputFile) -> tuple[int, LineParser]:
-        return after_byte_order_mark(file), self.parser()
+    def begin(self, content: Content) -> tuple[int, LineParser]:
+        return after_byte_order_mark(content), self.parser()
 
     def parser(self) -> LineParser:
         return _Parser(schema_of(self.type_info))

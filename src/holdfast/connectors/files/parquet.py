@@ -9,11 +9,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from holdfast.connectors.files.format import FileCursor, FileFormat, InputFile
-from holdfast.connectors.files.schemas import check_columns, conform, infer
+from holdfast.connectors.files.format import BadRecord, FileCursor, FileFormat, InputFile, UnfitFileError
+from holdfast.connectors.files.schemas import check_columns, conform
 from holdfast.connectors.reading import MAX_BATCH_ROWS
-from holdfast.errors import StorageError
-from holdfast.storage.filesystem import Storage
 from holdfast.types.arrow import schema_of
 from holdfast.types.information import TypeInformation
 
@@ -24,7 +22,8 @@ class ParquetFormat(FileFormat):
     def __init__(self, type_info: TypeInformation) -> None:
         self.type_info = type_info
 
-    def open(self, file: InputFile, offset: int) -> ParquetCursor:
+    def open(self, file: InputFile, offset: int, put_aside: list[BadRecord] | None = None) -> ParquetCursor:
+        """A row of a Parquet file is never bad by itself: nothing is put aside."""
         return ParquetCursor(file, offset, schema_of(self.type_info))
 
 
@@ -67,12 +66,9 @@ class ParquetCursor(FileCursor):
         self._open.close()
 
 
-def inferred_type(storage: Storage, path: str) -> TypeInformation:
-    """The row type of a Parquet file."""
-    location = storage.location(path)
-    with storage.open_input(path) as stream, _readable(location):
-        schema = pq.read_schema(stream)
-    return infer(location, schema)
+def schema_of_file(file: InputFile) -> pa.Schema:
+    with file.storage.open_input(file.path) as stream, _readable(file.location):
+        return pq.read_schema(stream)
 
 
 def _row_group_at(metadata: Any, row: int) -> tuple[int, int]:
@@ -91,7 +87,7 @@ def _readable(location: str) -> Iterator[None]:
     try:
         yield
     except (pa.ArrowException, OSError) as cause:
-        raise StorageError(
+        raise UnfitFileError(
             f"{location} cannot be read as Parquet: {cause}. "
             "If it was still being written, write it elsewhere and move it into the directory when it is complete."
         ) from cause

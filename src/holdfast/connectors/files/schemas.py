@@ -5,7 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 from pyarrow import types as kinds
 
-from holdfast.errors import ProgramError, StorageError
+from holdfast.connectors.files.format import UnfitFileError
+from holdfast.errors import ProgramError
 from holdfast.types.information import TypeInformation
 from holdfast.types.typeinfo import Types
 
@@ -14,7 +15,7 @@ _EXACT_BITS = {16: 11, 32: 24, 64: 53}
 
 
 def check_columns(location: str, found: pa.Schema, wanted: pa.Schema) -> None:
-    """StorageError unless every wanted column is there, once, with a type that can be cast without loss."""
+    """UnfitFileError unless every wanted column is there, once, with a type that can be cast without loss."""
     problems = []
     for field in wanted:
         index = found.get_field_index(field.name)
@@ -23,7 +24,7 @@ def check_columns(location: str, found: pa.Schema, wanted: pa.Schema) -> None:
         elif not castable(found.field(index).type, field.type):
             problems.append(f"column {field.name!r} is {found.field(index).type}, which does not fit {field.type}")
     if problems:
-        raise StorageError(
+        raise UnfitFileError(
             f"{location} does not have the declared columns: {'; '.join(problems)}. "
             f"The file has ({describe(found)}), the source expects ({describe(wanted)}). "
             "Declare the schema that the file has, or keep such files out of the directory."
@@ -39,7 +40,7 @@ def conform(location: str, batch: pa.RecordBatch, wanted: pa.Schema) -> pa.Recor
             try:
                 column = column.cast(field.type)
             except pa.ArrowInvalid as cause:
-                raise StorageError(
+                raise UnfitFileError(
                     f"{location}: column {field.name!r} of {column.type} has a value that {field.type} cannot hold "
                     f"({cause}). "
                     "Declare a wider type, or correct the file."

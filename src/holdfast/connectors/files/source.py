@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from holdfast.connectors.files.csv_lines import CsvFormat
-from holdfast.connectors.files.format import FileFormat
+from holdfast.connectors.files.format import BAD_RECORD_TYPE, FileFormat
+from holdfast.connectors.files.inference import SchemaOf, csv_schema, inferred_type, json_schema, parquet_schema
 from holdfast.connectors.files.json_lines import JsonFormat
-from holdfast.connectors.files.parquet import ParquetFormat, inferred_type
-from holdfast.connectors.files.reader import Discovery, FileSourceReader
+from holdfast.connectors.files.parquet import ParquetFormat
+from holdfast.connectors.files.reader import Discovery, FileOrder, FileSourceReader, ReadingRules
 from holdfast.connectors.files.text import TextLineFormat
 from holdfast.connectors.files.tree import FileTree
 from holdfast.errors import ProgramError
+from holdfast.runtime.output_tag import OutputTag
 from holdfast.runtime.source import ReaderContext, Source
 from holdfast.types.durations import milliseconds_of
 from holdfast.types.information import TypeInformation
 from holdfast.types.resolve import resolve
+from holdfast.types.typeinfo import Types
 
 #: How often directories are listed unless the program says otherwise.
 DEFAULT_DISCOVERY_INTERVAL_MS = 1000
@@ -33,43 +37,73 @@ class StreamFormat:
         return TextLineFormat(charset_name)
 
 
+@dataclass(frozen=True)
+class _Selection:
+    """Which files are read."""
+
+    paths: tuple[str, ...]
+    recursive: bool = True
+    pattern: str | None = None
+
+    def tree(self) -> FileTree:
+        return FileTree(self.paths, self.recursive, self.pattern)
+
+
+@dataclass(frozen=True)
+class _FormatOfFirst:
+    """A format whose columns are those of the first file."""
+
+    schema_of: SchemaOf
+    make: Callable[[TypeInformation], FileFormat]
+
+
 class FileSource(Source):
-    """Files of one format in directories (searched with their subdirectories) or given one by one.
+    """Files of one format in directories or given one by one.
 
     A bounded source reads what is there when the job starts and ends; another one goes on finding new files. Every
-    subtask lists the directories itself, at most once per epoch and interval, and reads the files whose names hash to
-    it, to their end, in the order of their names. Positions name every file that was seen, with its size and how far it
-    was read: that list grows with the number of files for as long as the job runs.
+    subtask lists the directories itself, at most once per epoch and interval, and reads the files whose paths hash to
+    it, to their end, in the order of their names unless the program says otherwise. Positions hold the file that was
+    begun, and 24 bytes for each that was read and is still there.
 
     Files must be complete when they appear: write them under a name that begins with ``_`` or ``.``, or elsewhere, and
     move them in.
     """
 
     def __init__(
-        self, paths: Paths, file_format: FileFormat, *, bounded: bool = False, discovery: Discovery | None = None
+        self,
+        paths: Paths,
+        file_format: FileFormat | _FormatOfFirst,
+        *,
+        bounded: bool = False,
+        discovery: Discovery | None = None,
     ) -> None:
-        self._paths = (paths,) if isinstance(paths, str) else tuple(paths)
-        if not self._paths:
+        self._selection = _Selection((paths,) if isinstance(paths, str) else tuple(paths))
+        if not self._selection.paths:
             raise ProgramError("A FileSource was given no path; give a directory or a file.")
         self._format = file_format
-        self._discovery = discovery or Discovery(None if bounded else DEFAULT_DISCOVERY_INTERVAL_MS, time.time)
-        self.bounded = self._discovery.interval_ms is None
+        self._rules = ReadingRules(
+            discovery or Discovery(None if bounded else DEFAULT_DISCOVERY_INTERVAL_MS, time.time)
+        )
+        self.bounded = self._rules.discovery.interval_ms is None
 
     @staticmethod
     def parquet(paths: Paths, schema: Any = None, *, bounded: bool = False) -> FileSource:
-        """Without a schema it is that of the first file, which is opened here, on the driver."""
-        type_info = _first_type(paths) if schema is None else resolve(schema)
-        return FileSource(paths, ParquetFormat(type_info), bounded=bounded)
+        """Without a schema it is that of the first file, which is opened on the driver when the program is made."""
+        return _typed(paths, schema, parquet_schema, ParquetFormat, bounded)
 
     @staticmethod
-    def json(paths: Paths, schema: Any, *, bounded: bool = False) -> FileSource:
-        return FileSource(paths, JsonFormat(resolve(schema)), bounded=bounded)
+    def json(paths: Paths, schema: Any = None, *, bounded: bool = False) -> FileSource:
+        """Without a schema it is found in the first 4 MB of the first file."""
+        return _typed(paths, schema, json_schema, JsonFormat, bounded)
 
     @staticmethod
     def csv(
-        paths: Paths, schema: Any, *, header: bool = True, delimiter: str = ",", bounded: bool = False
+        paths: Paths, schema: Any = None, *, header: bool = True, delimiter: str = ",", bounded: bool = False
     ) -> FileSource:
-        return FileSource(paths, CsvFormat(resolve(schema), header, delimiter), bounded=bounded)
+        """Without a schema it is found in the first 4 MB of the first file, which must have a header."""
+        if schema is None and not header:
+            raise ProgramError("A CSV source without a header line needs a schema: nothing else names its columns.")
+        return _typed(paths, schema, csv_schema(delimiter), lambda it: CsvFormat(it, header, delimiter), bounded)
 
     @staticmethod
     def text(paths: Paths, *, charset: str = "UTF-8", bounded: bool = False) -> FileSource:
@@ -77,31 +111,73 @@ class FileSource(Source):
 
     @staticmethod
     def for_record_stream_format(stream_format: FileFormat, *paths: str) -> FileSourceBuilder:
-        return FileSourceBuilder(stream_format, paths)
+        return FileSourceBuilder(FileSource(paths, stream_format, bounded=True))
 
     def monitor_continuously(self, discovery_interval: Any) -> FileSource:
         """The same source without an end, that looks for new files this often (Duration, timedelta or milliseconds)."""
-        return self._with(Discovery(milliseconds_of(discovery_interval), self._discovery.clock))
+        clock = self._rules.discovery.clock
+        return self._with(rules=replace(self._rules, discovery=Discovery(milliseconds_of(discovery_interval), clock)))
 
     def process_static_file_set(self) -> FileSource:
         """The same source, bounded."""
-        return self._with(Discovery(None, self._discovery.clock))
+        return self._with(rules=replace(self._rules, discovery=Discovery(None, self._rules.discovery.clock)))
+
+    def recursive(self, recursive: bool = True) -> FileSource:
+        """Whether subdirectories are searched too, as they are unless this says otherwise."""
+        return self._with(selection=replace(self._selection, recursive=recursive))
+
+    def matching(self, pattern: str) -> FileSource:
+        """Only files that match a glob pattern: their names, or their paths below the source's if it has a ``/``."""
+        selection = replace(self._selection, pattern=pattern)
+        selection.tree()  # says at once when the pattern is none
+        return self._with(selection=selection)
+
+    def ordered_by(self, order: FileOrder) -> FileSource:
+        """The order in which each subtask reads the files that it has found."""
+        return self._with(rules=replace(self._rules, order=FileOrder(order)))
+
+    def with_bad_records_to(self, tag: OutputTag) -> FileSource:
+        """Lines and files that cannot be read go to ``stream.get_side_output(tag)``, as rows of ``BAD_RECORD_TYPE``,
+        instead of failing the job.
+        """
+        if not isinstance(tag, OutputTag) or tag.type_info not in (BAD_RECORD_TYPE, Types.PICKLED_BYTE_ARRAY()):
+            raise ProgramError(
+                f"Bad records need a tag of their type, OutputTag('bad records', BAD_RECORD_TYPE); got {tag!r}."
+            )
+        source = self._with(rules=replace(self._rules, bad_records=tag.tag_id))
+        source.side_output = tag
+        return source
 
     def output_type(self) -> TypeInformation:
-        return self._format.type_info
+        return self._resolved().type_info
 
     def create_reader(self, context: ReaderContext) -> FileSourceReader:
-        return FileSourceReader(FileTree(self._paths), self._format, self._discovery, context)
+        return FileSourceReader(self._selection.tree(), self._resolved(), self._rules, context)
 
-    def _with(self, discovery: Discovery) -> FileSource:
-        return FileSource(self._paths, self._format, discovery=discovery)
+    def __getstate__(self) -> dict[str, Any]:
+        self._resolved()
+        return self.__dict__
+
+    def _resolved(self) -> FileFormat:
+        """The format, its columns looked up in the first file where the program does not say them: once."""
+        if isinstance(self._format, _FormatOfFirst):
+            found = inferred_type(self._selection.tree(), self._format.schema_of)
+            self._format = self._format.make(found)
+            self._rules = replace(self._rules, inferred=found.describe())
+        return self._format
+
+    def _with(self, selection: _Selection | None = None, rules: ReadingRules | None = None) -> FileSource:
+        source = FileSource(self._selection.paths, self._format, discovery=(rules or self._rules).discovery)
+        source._selection, source._rules = selection or self._selection, rules or self._rules
+        source.side_output = self.side_output
+        return source
 
 
 class FileSourceBuilder:
     """PyFlink's builder. As there, a source is bounded unless ``monitor_continuously`` is called."""
 
-    def __init__(self, file_format: FileFormat, paths: Sequence[str]) -> None:
-        self._source = FileSource(paths, file_format, bounded=True)
+    def __init__(self, source: FileSource) -> None:
+        self._source = source
 
     def monitor_continuously(self, discovery_interval: Any) -> FileSourceBuilder:
         self._source = self._source.monitor_continuously(discovery_interval)
@@ -115,13 +191,9 @@ class FileSourceBuilder:
         return self._source
 
 
-def _first_type(paths: Paths) -> TypeInformation:
-    given = (paths,) if isinstance(paths, str) else tuple(paths)
-    tree = FileTree(given)
-    first = min((file.path for file in tree.files()), default=None)
-    if first is None:
-        raise ProgramError(
-            f"There is no Parquet file in {', '.join(given)} yet from which the columns could be taken. "
-            "Give the source a schema, for instance FileSource.parquet(path, 'id BIGINT, name STRING')."
-        )
-    return inferred_type(*tree.locate(first))
+def _typed(
+    paths: Paths, schema: Any, schema_of: SchemaOf, make: Callable[[TypeInformation], FileFormat], bounded: bool
+) -> FileSource:
+    """A source of a schema, or of the one that its first file has."""
+    chosen = _FormatOfFirst(schema_of, make) if schema is None else make(resolve(schema))
+    return FileSource(paths, chosen, bounded=bounded)

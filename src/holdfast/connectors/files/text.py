@@ -6,7 +6,7 @@ import codecs
 
 import pyarrow as pa
 
-from holdfast.connectors.files.format import InputFile
+from holdfast.connectors.files.content import Content
 from holdfast.connectors.files.lines import LineParser, LinesFormat, after_byte_order_mark
 from holdfast.errors import ConfigurationError
 from holdfast.types.arrow import schema_of
@@ -33,8 +33,8 @@ class TextLineFormat(LinesFormat):
             )
         self.type_info = Types.STRING()
 
-    def begin(self, file: InputFile) -> tuple[int, LineParser]:
-        return after_byte_order_mark(file), self._parse
+    def begin(self, content: Content) -> tuple[int, LineParser]:
+        return after_byte_order_mark(content), self._parse
 
     def _parse(self, lines: bytes) -> pa.RecordBatch:
         text = lines.decode(self._charset).removesuffix("\n")

@@ -4,10 +4,18 @@ from __future__ import annotations
 
 from holdfast.datastream.connectors.base import DeliveryGuarantee, Sink, Source
 from holdfast.datastream.connectors.file_system import (
+    BAD_RECORD_TYPE,
     BucketAssigner,
+    ConcatFileCompactor,
+    DefaultRollingPolicy,
+    FileCompactor,
+    FileCompactStrategy,
+    FileOrder,
     FileSink,
     FileSource,
     FileSourceBuilder,
+    IdenticalFileCompactor,
+    OnCheckpointRollingPolicy,
     OutputFileConfig,
     RollingPolicy,
     StreamFormat,
@@ -28,11 +36,18 @@ from holdfast.datastream.connectors.number_seq import NumberSequenceSource, Sequ
 from holdfast.datastream.connectors.sql import SqlSink
 
 __all__ = [
+    "BAD_RECORD_TYPE",
     "BucketAssigner",
+    "ConcatFileCompactor",
+    "DefaultRollingPolicy",
     "DeliveryGuarantee",
+    "FileCompactStrategy",
+    "FileCompactor",
+    "FileOrder",
     "FileSink",
     "FileSource",
     "FileSourceBuilder",
+    "IdenticalFileCompactor",
     "JdbcConnectionOptions",
     "JdbcExecutionOptions",
     "JdbcSink",
@@ -46,6 +61,7 @@ __all__ = [
     "KafkaSourceBuilder",
     "KafkaTopicPartition",
     "NumberSequenceSource",
+    "OnCheckpointRollingPolicy",
     "OutputFileConfig",
     "RollingPolicy",
     "SequenceSource",

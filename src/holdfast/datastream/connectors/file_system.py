@@ -2,15 +2,32 @@
 
 from __future__ import annotations
 
-from holdfast.connectors.file_sink.options import BucketAssigner, OutputFileConfig, RollingPolicy
+from holdfast.connectors.file_sink.compaction import (
+    ConcatFileCompactor,
+    FileCompactor,
+    FileCompactStrategy,
+    IdenticalFileCompactor,
+)
+from holdfast.connectors.file_sink.options import BucketAssigner, OutputFileConfig
+from holdfast.connectors.file_sink.rolling import DefaultRollingPolicy, OnCheckpointRollingPolicy, RollingPolicy
 from holdfast.connectors.file_sink.sink import FileSink
+from holdfast.connectors.files.format import BAD_RECORD_TYPE
+from holdfast.connectors.files.reader import FileOrder
 from holdfast.connectors.files.source import FileSource, FileSourceBuilder, StreamFormat
 
 __all__ = [
+    "BAD_RECORD_TYPE",
     "BucketAssigner",
+    "ConcatFileCompactor",
+    "DefaultRollingPolicy",
+    "FileCompactStrategy",
+    "FileCompactor",
+    "FileOrder",
     "FileSink",
     "FileSource",
     "FileSourceBuilder",
+    "IdenticalFileCompactor",
+    "OnCheckpointRollingPolicy",
     "OutputFileConfig",
     "RollingPolicy",
     "StreamFormat",

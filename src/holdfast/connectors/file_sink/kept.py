@@ -1,0 +1,65 @@
+"""What a subtask of a file sink keeps from epoch to epoch, and in checkpoints."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from holdfast.connectors.file_sink.held import HeldFile, Moment, due_count
+from holdfast.connectors.file_sink.options import FileSinkOptions
+
+
+@dataclasses.dataclass(slots=True)
+class KeptFiles:
+    """Files that wait in staging, and buckets that are not finished. Travels with the sink's fields."""
+
+    held: list[HeldFile] = dataclasses.field(default_factory=list)
+    #: Bucket -> when its last row came.
+    buckets: dict[str, int] = dataclasses.field(default_factory=dict)
+
+    def take_due(
+        self, written: Sequence[HeldFile], options: FileSinkOptions, moment: Moment
+    ) -> list[list[HeldFile]]:
+        """The files to publish with the epoch that ends, by bucket; the others, of those just ``written`` too, wait."""
+        by_bucket: dict[str, list[HeldFile]] = defaultdict(list)
+        for file in [*self.held, *written]:
+            seen = file.checkpoints + moment.checkpoint
+            by_bucket[file.bucket].append(msgspec.structs.replace(file, checkpoints=seen))
+        due = {bucket: due_count(files, options, moment) for bucket, files in by_bucket.items()}
+        self.held = [file for bucket, files in by_bucket.items() for file in files[due[bucket] :]]
+        return [files[: due[bucket]] for bucket, files in by_bucket.items() if due[bucket]]
+
+    def note_rows(self, written: Iterable[HeldFile]) -> None:
+        for file in written:
+            if file.bucket:
+                self.buckets[file.bucket] = max(file.last_ms, self.buckets.get(file.bucket, 0))
+
+    def take_finished(self, options: FileSinkOptions, moment: Moment) -> dict[str, bool]:
+        """Of each bucket that rows went to, whether this subtask is done with it; those are forgotten."""
+        assert options.success_delay_ms is not None
+        waiting = {file.bucket for file in self.held}
+        current = options.buckets.bucket(moment.now_ms / 1000)
+        finished = {}
+        for bucket, last_ms in self.buckets.items():
+            goes_on = current and f"{bucket}/".startswith(f"{current}/")
+            quiet = moment.now_ms - last_ms >= options.success_delay_ms and not goes_on
+            finished[bucket] = bucket not in waiting and (moment.ended or quiet)
+        self.buckets = {bucket: last_ms for bucket, last_ms in self.buckets.items() if not finished[bucket]}
+        return finished
+
+    def elements(self) -> list[dict[str, Any]]:
+        """As a list state holds it."""
+        held = [{"held": msgspec.to_builtins(file)} for file in self.held]
+        return held + [{"bucket": bucket, "last_ms": last_ms} for bucket, last_ms in self.buckets.items()]
+
+    def restore(self, elements: Iterable[dict[str, Any]]) -> None:
+        for element in elements:
+            if "held" in element:
+                self.held.append(msgspec.convert(element["held"], HeldFile))
+            else:
+                bucket, last_ms = element["bucket"], element["last_ms"]
+                self.buckets[bucket] = max(last_ms, self.buckets.get(bucket, 0))
