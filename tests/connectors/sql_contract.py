@@ -19,6 +19,7 @@ from holdfast.connectors.sql.sink import SqlSink
 from holdfast.errors import ProgramError, RowTypeError, TransactionError
 from holdfast.runtime.batch import Batch
 from holdfast.runtime.sink import PublishOn
+from holdfast.testing.chaos.processes import wait_until
 from tests.connectors.sink_contract import (
     JOB,
     OPERATOR,
@@ -28,7 +29,6 @@ from tests.connectors.sink_contract import (
     transaction_name,
 )
 from tests.kit.faults import FaultPlan
-from holdfast.testing.chaos.processes import wait_until
 
 PAIRS = "k BIGINT, v STRING"
 

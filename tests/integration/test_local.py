@@ -23,6 +23,7 @@ from holdfast.datastream.connectors.file_system import FileSink, FileSource
 from holdfast.datastream.connectors.number_seq import NumberSequenceSource
 from holdfast.datastream.state import ValueStateDescriptor
 from holdfast.errors import CheckpointError
+from holdfast.testing.chaos.processes import wait_until
 from tests.integration.programs import (
     PAIR,
     CountUntilTimer,
@@ -32,7 +33,6 @@ from tests.integration.programs import (
     environment,
     published,
 )
-from holdfast.testing.chaos.processes import wait_until
 
 pytestmark = pytest.mark.usefixtures("spark")
 

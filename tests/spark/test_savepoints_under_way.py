@@ -24,8 +24,8 @@ from holdfast.state.handles import SavepointFormat
 from holdfast.state.rocksdb.snapshot import PreparedImage
 from holdfast.state.savepoint_files import SavepointNotes
 from holdfast.storage.patience import Patience
-from tests.integration.programs import PAIR, Scripted, environment, published
 from holdfast.testing.chaos.processes import wait_until
+from tests.integration.programs import PAIR, Scripted, environment, published
 from tests.spark.in_process import EPOCHS, InProcessSpark, WatchedSink, counts_of, settings, staged
 from tests.spark.test_savepoints import resume, start, status, wait_for_rows
 

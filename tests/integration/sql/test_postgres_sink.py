@@ -23,12 +23,12 @@ from holdfast.common import WatermarkStrategy
 from holdfast.connectors.sql.sink import SqlSink
 from holdfast.errors import ProgramError, TransactionError
 from holdfast.runtime.epoch import EpochSpec
+from holdfast.testing.chaos.processes import wait_until
 from tests.connectors.sink_contract import JOB, pre_commit, transaction_name
 from tests.connectors.sql_contract import DatabaseUnderTest, SqlSinkContract, bound
 from tests.integration.programs import Scripted, environment
 from tests.kit.faults import FaultPlan
 from tests.kit.postgres import GUARDED, SECRET, PostgresServer
-from holdfast.testing.chaos.processes import wait_until
 from tests.spark.in_process import install, settings
 
 _COMMIT = """

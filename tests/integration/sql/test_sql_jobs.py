@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.testing.chaos.processes import kill_worker
 from tests.kit.driver import DriverProgram
 from tests.kit.faults import FaultPlan
 from tests.kit.postgres import PostgresServer
-from holdfast.testing.chaos.processes import kill_worker
 
 pytestmark = pytest.mark.slow
 
