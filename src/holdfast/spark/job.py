@@ -11,6 +11,7 @@ from typing import Any
 from holdfast.checkpoint.job import JobFacts
 from holdfast.runtime.plan import JobPlan
 from holdfast.runtime.sink import TwoPhaseCommitSink
+from holdfast.state.handles import StateMigrated
 from holdfast.types.settings import (
     CheckpointSettings,
     EpochSettings,
@@ -121,3 +122,4 @@ class JobHistory:
     placement: deque[tuple[int, tuple[str, ...]]] = field(default_factory=lambda: deque(maxlen=_KEPT_EPOCHS))
     timestamps: dict[JobStatus, float] = field(default_factory=dict)
     restored_bytes: int = 0
+    migrations: list[StateMigrated] = field(default_factory=list)

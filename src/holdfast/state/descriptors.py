@@ -24,8 +24,8 @@ __all__ = [
 
 
 class StateDescriptor(ABC):
-    """The name and types of a state. Descriptors of one kind, name, types and version are equal, whatever their functions
-    are.
+    """The name and types of a state. Descriptors of one kind, name, types and version are equal, whatever their
+    functions are.
 
     Types are whatever ``resolve`` takes: ``Types.*``, a Spark DDL text or DataType, a Python type, a dataclass, or None
     to pickle.

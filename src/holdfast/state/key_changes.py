@@ -6,7 +6,7 @@ hash as well: it says in which key group, and so in which subtask, their state i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from holdfast.state.type_changes import NamedFields, change_between, loses_nothing, named_alike, sources_of
@@ -83,16 +83,23 @@ def _change(old: TypeInformation, new: TypeInformation) -> KeyChange:
 
 def _change_named(old: NamedFields, new: NamedFields) -> KeyChange:
     """Keys of the old type are rows here, of whatever class they were."""
-    reads: list[Callable[[Sequence[Any]], Any]] = []
+    reads: list[KeyChange] = []
     for name, field, source in zip(new.field_names, new.field_types, sources_of(old, new), strict=True):
         if source is None:
             default = new.default_of(name)
             assert default is not None, "the types are compatible"
-            reads.append(lambda key, make=default: make())
+            reads.append(_defaulting(default))
         else:
-            change = _change(old.field_types[source], field)
-            reads.append(lambda key, at=source, change=change: _optional(change, key[at]))
+            reads.append(_reading(source, _change(old.field_types[source], field)))
     return lambda key: tuple([read(key) for read in reads])
+
+
+def _defaulting(default: Callable[[], Any]) -> KeyChange:
+    return lambda key: default()
+
+
+def _reading(position: int, change: KeyChange) -> KeyChange:
+    return lambda key: _optional(change, key[position])
 
 
 def _optional(change: KeyChange, part: Any) -> Any:

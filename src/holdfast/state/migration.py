@@ -77,9 +77,16 @@ def map_key_change(old: dict[str, Any], new: KeyCodec) -> Callable[[bytes], byte
     return lambda data: encode(change(decode(data)))
 
 
-def stamping(kind: str, now: int) -> Rewrite:
+def stamping(kind: str, now: int) -> Callable[[bytes], bytes]:
     """Gives stored values of a state without a time to live the form of those that have one."""
-    return _of_kind(kind, lambda data: data, had_ttl=False, has_ttl=True, now=now)
+    rewrite = _of_kind(kind, lambda data: data, had_ttl=False, has_ttl=True, now=now)
+
+    def stamp(data: bytes) -> bytes:
+        stamped = rewrite(data)
+        assert stamped is not None, "nothing is dropped"
+        return stamped
+
+    return stamp
 
 
 def _by_types(

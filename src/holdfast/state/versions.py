@@ -11,7 +11,6 @@ from typing import Any
 
 from holdfast.errors import ProgramError, StateMigrationError
 
-
 #: Functions by the version that they begin with, in order.
 Steps = list[tuple[int, Callable[..., Any]]]
 
@@ -40,6 +39,11 @@ class Versions:
     @property
     def current(self) -> int:
         return self._set if self._set is not None else max(self._steps, default=-1) + 1
+
+    def copy(self) -> Versions:
+        copied = Versions(self._owner, self._add)
+        copied._set, copied._steps = self._set, dict(self._steps)
+        return copied
 
     def set_version(self, version: int) -> None:
         _check_version(self._owner, version)
@@ -72,14 +76,14 @@ class Versions:
         """
         if stored > self.current:
             raise StateMigrationError(
-                f"{who} was stored by a program in which it has version {stored}, and has version {self.current} here. State "
-                f"does not go back: run the program that wrote it, or one with a version of {stored} or more."
+                f"{who} was stored by a program in which it has version {stored}, and has version {self.current} here. "
+                f"State does not go back: run the program that wrote it, or one with a version of {stored} or more."
             )
         missing = [version for version in range(stored, self.current) if version not in self._steps]
         if missing:
             raise StateMigrationError(
-                f"{who} was stored in version {stored} and has version {self.current} here, and nothing leads from version "
-                f"{missing[0]} to {missing[0] + 1}. Add {self._add.format(version=missing[0])}."
+                f"{who} was stored in version {stored} and has version {self.current} here, and nothing leads from "
+                f"version {missing[0]} to {missing[0] + 1}. Add {self._add.format(version=missing[0])}."
             )
         return [(version, self._steps[version]) for version in range(stored, self.current)]
 

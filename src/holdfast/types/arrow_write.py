@@ -78,7 +78,7 @@ def column_writer(type_info: TypeInformation) -> ColumnWriter:
 
 
 def columns_from_records(type_info: FieldsTypeInfo) -> Callable[[Sequence[Any]], list[Sequence[Any]]]:
-    """Takes tuples, rows or instances of a class apart, one sequence per field; raises for a record of another shape."""
+    """Takes tuples, rows or instances of a class apart, one sequence per field; raises where one has another shape."""
     if isinstance(type_info, ClassTypeInfo):
         return _columns_from_instances(type_info)
     count = len(type_info.field_types)

@@ -49,7 +49,7 @@ __all__ = [
 
 
 class Types:
-    """Factories of type information, with PyFlink's names. BYTES, DECIMAL, TIMESTAMP_LTZ and AVRO are Holdfast's own."""
+    """Factories of type information, with PyFlink's names. BYTES, DECIMAL, TIMESTAMP_LTZ and AVRO are our own."""
 
     @staticmethod
     def STRING() -> TypeInformation:
