@@ -18,7 +18,8 @@ from holdfast.datastream.functions import (
     KeyedProcessFunction,
 )
 from holdfast.datastream.joined_streams import CoGroupedStreams, IntervalJoin, JoinedStreams
-from holdfast.datastream.key_selection import custom_partitioner, key_by_of, key_with_migration, key_with_version
+from holdfast.datastream.key_selection import custom_partitioner, key_by_of
+from holdfast.datastream.key_versions import KeyVersions
 from holdfast.datastream.keyed_aggregations import ShortForms
 from holdfast.datastream.operator_settings import OperatorSettings, StreamSettings
 from holdfast.datastream.windowed_stream import AllWindowedStream, WindowedStream, count_windows
@@ -335,7 +336,7 @@ def _field_types(type_info: TypeInformation, what: str) -> list[TypeInformation]
     )
 
 
-class KeyedStream(DataStream, ShortForms):
+class KeyedStream(DataStream, KeyVersions, ShortForms):
     """A stream partitioned by key: functions on it keep state per key and set timers."""
 
     def __init__(self, origin: DataStream, key_by: KeyBy) -> None:
@@ -345,18 +346,6 @@ class KeyedStream(DataStream, ShortForms):
 
     def get_key_type(self) -> TypeInformation:
         return self._key_by.key_type
-
-    def key_version(self, version: int) -> KeyedStream:
-        """Set the version of the keys. Without it, it is one more than the highest given to ``migrate_key_from``."""
-        return KeyedStream(self._origin, key_with_version(self._key_by, version))
-
-    def migrate_key_from(self, version: int, function: Any, merge: Any = None) -> KeyedStream:
-        """When state with keys of ``version`` is restored, ``function`` makes of each key that of the next version.
-
-        All state and timers of the operators behind move along. Two keys that become one are an error, unless ``merge``
-        says what becomes of their values: ``merge(state_name, first, second)``.
-        """
-        return KeyedStream(self._origin, key_with_migration(self._key_by, version, function, merge))
 
     def map(self, func: Any, output_type: Any = None) -> DataStream:
         return self._add("Map", keyed.KeyedMapOperator, func, output_type)
@@ -398,6 +387,9 @@ class KeyedStream(DataStream, ShortForms):
 
     def _connection(self) -> Connection:
         return Connection(self._node, key_by=self._key_by, tag=self._tag)
+
+    def _keyed_by(self, key_by: KeyBy) -> KeyedStream:
+        return KeyedStream(self._origin, key_by)
 
     def _unkeyed(self) -> DataStream:
         return self._origin

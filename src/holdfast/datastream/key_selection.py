@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from holdfast.datastream.functions import KeySelector
@@ -11,7 +10,6 @@ from holdfast.errors import ProgramError
 from holdfast.graph.stream_graph import KeyBy
 from holdfast.runtime.contracts import has_operator_state
 from holdfast.runtime.custom_partitioner import Custom
-from holdfast.state.key_migration import KeyMigrations
 from holdfast.types.resolve import resolve
 from holdfast.types.typeinfo import FieldsTypeInfo, TypeInformation, Types
 
@@ -31,20 +29,6 @@ def key_by_of(row_type: TypeInformation, key_selector: Any, key_type: Any) -> Ke
             "what came before it: compute it in a map() before key_by() and select it here."
         )
     return KeyBy(resolve(key_type), selector=key_selector)
-
-
-def key_with_version(key_by: KeyBy, version: int) -> KeyBy:
-    versions = key_by.migrations.versions.copy()
-    versions.set_version(version)
-    return replace(key_by, migrations=replace(key_by.migrations, versions=versions))
-
-
-def key_with_migration(key_by: KeyBy, version: int, function: Any, merge: Any) -> KeyBy:
-    if merge is not None and not callable(merge):
-        raise ProgramError(f"migrate_key_from(): merge is {merge!r}; expected a function of a state and two values.")
-    versions = key_by.migrations.versions.copy()
-    versions.add_step(version, function)
-    return replace(key_by, migrations=KeyMigrations(versions, merge or key_by.migrations.merge))
 
 
 def custom_partitioner(partitioner: Any, key_selector: Any) -> Custom:

@@ -78,13 +78,14 @@ class KeyMigrationRun:
             yield from self._merged(self._collisions(some, key_groups))
 
     def _collisions(self, suspects: frozenset[int], key_groups: KeyGroupRange) -> dict[bytes, dict[bytes, list[Entry]]]:
-        """By new key and old key the entries of those keys that really became one, the old ones in their order."""
+        """By new key and old key the entries of those keys that really became one, in the order of the old ones."""
         found: dict[bytes, dict[bytes, list[Entry]]] = {}
         for moved in self._regrouping.of_range(self._read(), key_groups):
             if hash(moved.key) in suspects:
                 entries = found.setdefault(moved.key, {}).setdefault(moved.old_key, [])
                 entries.append((moved.stored, moved.value))
-        return {key: dict(sorted(olds.items())) for key, olds in found.items() if len(olds) > 1}
+        real = [(key, dict(sorted(olds.items()))) for key, olds in found.items() if len(olds) > 1]
+        return dict(sorted(real, key=lambda one: next(iter(one[1]))))
 
     def _merged(self, collisions: dict[bytes, dict[bytes, list[Entry]]]) -> Iterator[tuple[bytes, bytes | None]]:
         rewrite, merge = self._plan.rewrite, self._plan.merge

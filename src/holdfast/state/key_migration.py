@@ -16,7 +16,7 @@ from holdfast.errors import StateMigrationError
 from holdfast.state.handles import KeyedSnapshot
 from holdfast.state.key_changes import keeps_hash, key_change
 from holdfast.state.keys import KeyCodec
-from holdfast.state.versions import StepFailed, Steps, Versions, run_steps
+from holdfast.state.versions import StepFailed, Steps, Versions, run_steps, why_failed
 from holdfast.types.bare import bare
 from holdfast.types.typeinfo import TypeInformation
 
@@ -50,12 +50,8 @@ class KeyRewrite:
         try:
             return self._new.normalise(self._change(key))
         except Exception as error:
-            step = f"migrate_key_from({error.version}, ...)" if isinstance(error, StepFailed) else "the migration"
-            raise StateMigrationError(
-                f"The key {reprlib.repr(key)} of operator '{self.operator}' cannot be migrated: the function of {step} "
-                f"failed: {error}. Nothing is lost: the snapshot that was to be restored is as it was. Correct the "
-                "function, and start from it again."
-            ) from error
+            where = f"The key {reprlib.repr(key)} of operator '{self.operator}'"
+            raise StateMigrationError(f"{where}: {why_failed(error, 'migrate_key_from')}") from error
 
     def describe(self, encoded: bytes) -> str:
         """A stored key of the snapshot, for people."""
@@ -92,9 +88,9 @@ def key_plan(operator: str, codec: KeyCodec, migrations: KeyMigrations, stored: 
     if change is None or not keeps_hash(old_type, codec.type_info):
         raise StateMigrationError(
             f"The key type of operator '{operator}' was {old_type} when its state was stored and is {codec.type_info} "
-            f"now. {_WHY_NOT[change is not None]} Declare the old type, give a function that makes new keys of old ones "
-            f"(key_by(...).migrate_key_from({stored.key_version}, function)), or start the operator without this state "
-            "(another uid)."
+            f"now. {_WHY_NOT[change is not None]} Declare the old type, give a function that makes new keys of old "
+            f"ones (key_by(...).migrate_key_from({stored.key_version}, function)), or start the operator without this "
+            "state (another uid)."
         )
     return KeyPlan(KeyRewrite(operator, old_codec, codec, change), False, versions)
 

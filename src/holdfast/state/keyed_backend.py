@@ -249,8 +249,8 @@ class KeyedStateBackend:
         taken = next((former for former in former_names if former in self._states), None)
         if taken is not None:
             raise StateDescriptorError(
-                f"Operator '{self.scope.operator_name}' declares the state '{name}' as renamed from '{taken}', which it "
-                "uses as well. Leave one of them out."
+                f"Operator '{self.scope.operator_name}' declares the state '{name}' as renamed from '{taken}', which "
+                "it uses as well. Leave one of them out."
             )
         return [form for one in (name, *former_names) for form in self._registry.forms(one)]
 

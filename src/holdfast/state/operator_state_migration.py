@@ -20,7 +20,7 @@ from holdfast.state.serializers import (
     serializer_from_snapshot,
 )
 from holdfast.state.type_changes import loses_nothing
-from holdfast.state.versions import StepFailed, Steps, run_pair_steps, run_steps
+from holdfast.state.versions import Steps, run_pair_steps, run_steps, why_failed
 
 
 def migrated_elements(where: str, stored: Iterable[ListStateSnapshot], descriptor: StateDescriptor) -> list[bytes]:
@@ -69,12 +69,8 @@ def _by_steps(who: str, snapshot: ListStateSnapshot, descriptor: StateDescriptor
         try:
             found += migrate(snapshot.elements[at : at + size])
         except Exception as error:
-            step = f"migrate_from({error.version}, ...)" if isinstance(error, StepFailed) else "its migration"
-            raise StateMigrationError(
-                f"{who} (version {snapshot.version}), {_element(snapshot, at, is_map)}: the function of {step} failed: "
-                f"{error}. Nothing is lost: the snapshot that was to be restored is as it was. Correct the function, "
-                "and start from it again."
-            ) from error
+            place = f"{who} (version {snapshot.version}), {_element(snapshot, at, is_map)}"
+            raise StateMigrationError(f"{place}: {why_failed(error)}") from error
     if is_map and len(set(found[0::2])) < len(found[0::2]):
         raise StateMigrationError(
             f"{who}: its migration gives two entries the same map key. Keep them apart, or drop one (return None)."

@@ -16,7 +16,7 @@ from holdfast.state.keygroups import KeyGroupRange
 from holdfast.state.layout import HEAD_LENGTH, group_bytes, id_bytes, prefix_end, read_sized
 from holdfast.state.migration import StateRewrite
 from holdfast.state.store import LocalStore
-from holdfast.state.versions import StepFailed
+from holdfast.state.versions import why_failed
 
 _PAGE = 1024
 #: How often a migration that goes on tells how far it has come.
@@ -108,7 +108,7 @@ class Rewriter:
                 if value is not None or in_place:
                     found.append((place[:2] + new_id + place[HEAD_LENGTH:], value))
         except Exception as error:
-            raise self._failed(stored, form, error) from error
+            raise StateMigrationError(f"{self._place(stored, form)}: {why_failed(error)}") from error
         return found
 
     def _check_free(self, written: list[tuple[bytes, bytes | None]], form: Form) -> None:
@@ -123,15 +123,6 @@ class Rewriter:
                     "of them (return None), or give them different map keys."
                 )
             seen.add(stored)
-
-    def _failed(self, stored: bytes, form: Form, error: Exception) -> StateMigrationError:
-        what = f"the migration from version {form.version} failed"
-        if isinstance(error, StepFailed):
-            what = f"the function of migrate_from({error.version}, ...) failed"
-        return StateMigrationError(
-            f"{self._place(stored, form)}: {what}: {error}. Nothing is lost: the snapshot that was to be restored is "
-            "as it was. Correct the function, and start from it again."
-        )
 
     def _place(self, stored: bytes, form: Form) -> str:
         key = reprlib.repr(self._decode_key(read_sized(stored, HEAD_LENGTH)[0]))

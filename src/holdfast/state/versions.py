@@ -23,6 +23,15 @@ class StepFailed(Exception):
         self.version = version
 
 
+def why_failed(error: Exception, call: str = "migrate_from") -> str:
+    """How the error of a restore tells that a migration failed. ``call`` declares its steps."""
+    what = f"the function of {call}({error.version}, ...)" if isinstance(error, StepFailed) else "its migration"
+    return (
+        f"{what} failed: {str(error).rstrip('.')}. Nothing is lost: the snapshot that was to be restored is as it was. "
+        "Correct the function, and start from it again."
+    )
+
+
 class Versions:
     """The version of one state, or of the keys of one stream, and the steps to it. ``owner`` is how errors name it.
 
