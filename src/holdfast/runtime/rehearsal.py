@@ -63,7 +63,8 @@ def rehearse_operator(
         states = [
             one if one.fate is Fate.NEW else replace(one, fate=Fate.REFUSED, detail=declared.refusal) for one in states
         ]
-    return OperatorOutcome(tuple(states), tuple(shares.bytes_read), declared.refusal)
+    refusal = declared.refusal or (shares.keyed_refusal if _raw_of(record)["keyed"] else None)
+    return OperatorOutcome(tuple(states), tuple(shares.bytes_read), refusal)
 
 
 def stored_states(record: OperatorRecord, reader: SnapshotReader, fate: Fate, detail: str) -> list[StateOutcome]:

@@ -282,8 +282,8 @@ class KeyedStateBackend:
     def _disagreement(self, known: StateMeta, meta: StateMeta) -> StateDescriptorError:
         def text(one: StateMeta) -> str:
             types = ", ".join(f"{role} {snapshot['type']}" for role, snapshot in sorted(one.serializers.items()))
-            ttl = " with a time to live" if one.ttl else ""
-            return f"{one.kind} state of {types or 'no types'}{ttl}, version {one.version}"
+            version = f" in version {one.version}" if one.version else ""
+            return f"{one.kind} state of {types or 'no types'}{version}" + (" with a time to live" if one.ttl else "")
 
         return StateDescriptorError(
             f"Operator '{self.scope.operator_name}' registers the name '{known.name}' twice: as {text(known)}, and as "
