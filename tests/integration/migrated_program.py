@@ -1,4 +1,4 @@
-"""Two versions of a program that counts the rows of each key: the second keeps its counts as texts, under other keys."""
+"""Two versions of a program that counts rows by key: the second keeps its counts as texts, under other keys."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ class Counts(FlatMapFunction):
         if self.migrate is None:
             descriptor = ValueStateDescriptor("seen", Types.LONG())
         else:
-            descriptor = ValueStateDescriptor("count", Types.STRING()).renamed_from("seen").migrate_from(0, self.migrate)
+            descriptor = ValueStateDescriptor("count", Types.STRING()).renamed_from("seen")
+            descriptor.migrate_from(0, self.migrate)
         self.count = runtime_context.get_state(descriptor)
 
     def flat_map(self, value: tuple[int, int]) -> Iterable[tuple[int, int]]:

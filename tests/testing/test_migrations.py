@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, make_dataclass
+from dataclasses import dataclass, make_dataclass, replace
 from typing import Any, NamedTuple
 
 import msgspec
 import pytest
 
-from holdfast.common import Row, Types
-from holdfast.datastream.state import MapStateDescriptor, StateDescriptor, ValueStateDescriptor
-from holdfast.errors import StateDescriptorError, StateMigrationError
+from holdfast.common import Configuration, Row, Time, Types
+from holdfast.datastream import ProcessWindowFunction, StreamExecutionEnvironment
+from holdfast.datastream.state import MapStateDescriptor, StateDescriptor, StateTtlConfig, ValueStateDescriptor
+from holdfast.datastream.window import EventTimeSessionWindows, TumblingEventTimeWindows
+from holdfast.errors import ProgramError, StateDescriptorError, StateMigrationError
 from holdfast.state.handles import SavepointFormat, SnapshotKind
-from holdfast.testing import HarnessSnapshot, KeyedOperatorHarness
+from holdfast.testing import HarnessSnapshot, KeyedOperatorHarness, ManualClock
 from tests.testing.migrating import (
     BACKENDS,
     FORMS,
@@ -469,3 +471,91 @@ def test_an_error_in_a_key_migration_names_the_key() -> None:
 
     told = r"key 7 .*migrate_key_from\(0, .*ZeroDivisionError"
     refused(stored(Version(), "heap", FULL), Version(), told, operation=dividing)
+
+
+# -- time to live, windows, two streams
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_migrated_state_keeps_the_times_of_its_accesses(backend: str) -> None:
+    def expiring(descriptor: StateDescriptor) -> StateDescriptor:
+        if descriptor.name in ("value", "list", "map"):
+            descriptor.enable_time_to_live(StateTtlConfig.new_builder(Time.milliseconds(1000)).build())
+        return descriptor
+
+    clock = ManualClock(0)
+    old = Everything(Version(adapt=expiring))
+    with KeyedOperatorHarness(old, first, Types.LONG(), backend=backend, clock=clock) as harness:
+        harness.push((1, 1))
+        clock.advance(600)
+        snapshot = harness.push((1, 2)).snapshot()
+    new = replace(TEXTS, adapt=lambda descriptor: text_of(expiring(descriptor)))
+    with KeyedOperatorHarness.restore(
+        snapshot, Everything(new), first, Types.LONG(), backend=backend, clock=clock
+    ) as harness:
+        found = reads(harness, [1])[1]
+        assert (found["value"], found["list"], found["map"]) == (2, [1, 2], {1: 1, 2: 2})
+        clock.advance(500)
+        found = reads(harness, [1])[1]
+        assert (found["value"], found["list"], found["map"]) == (2, [2], {2: 2})
+        clock.advance(500)
+        found = reads(harness, [1])[1]
+        assert (found["value"], found["list"], found["map"]) == (None, [], {})
+
+
+class Sum(ProcessWindowFunction):
+    def process(self, key: Any, context: Any, elements: Any) -> Any:
+        yield key, context.window().start, sum(number for _, number in elements)
+
+
+WINDOWS = {"tumbling": TumblingEventTimeWindows.of(10), "sessions": EventTimeSessionWindows.with_gap(5)}
+
+
+def in_windows(assigner: Any, keys: Any = None, merge: Any = None) -> Any:
+    def operation(stream: Any, function: Any) -> Any:
+        stream = stream if keys is None else stream.migrate_key_from(0, keys, merge)
+        return stream.window(assigner).process(function, Types.TUPLE([Types.STRING(), Types.LONG(), Types.LONG()]))
+
+    return operation
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("kind", WINDOWS)
+def test_windows_move_with_their_keys(kind: str, backend: str) -> None:
+    given: Any = {"backend": backend, "operation": in_windows(WINDOWS[kind])}
+    with KeyedOperatorHarness(Sum(), first, Types.LONG(), **given) as harness:
+        for number in range(8):
+            harness.push((number, 1), timestamp=number)
+        snapshot = harness.snapshot()
+    given["operation"] = in_windows(WINDOWS[kind], lambda key: f"key {key}")
+    with KeyedOperatorHarness.restore(snapshot, Sum(), first, Types.STRING(), **given) as harness:
+        harness.push(("key 3", 10), timestamp=4).advance_watermark(100)
+        start = {"tumbling": lambda number: 0, "sessions": lambda number: number}[kind]
+        expected_sums = [(f"key {n}", start(n), 11 if n == 3 else 1) for n in range(8)]
+        assert sorted(harness.take_output()) == expected_sums
+
+
+def test_sessions_of_two_keys_cannot_become_those_of_one() -> None:
+    operation = in_windows(WINDOWS["sessions"])
+    with KeyedOperatorHarness(Sum(), first, Types.LONG(), operation=operation) as harness:
+        snapshot = harness.push((0, 1), timestamp=1).push((1, 1), timestamp=2).snapshot()
+    with pytest.raises(StateMigrationError, match="windows that merge"), KeyedOperatorHarness.restore(
+        snapshot,
+        Sum(),
+        first,
+        Types.LONG(),
+        operation=in_windows(WINDOWS["sessions"], lambda key: 7, lambda name, one, two: one),
+    ) as harness:
+        harness.push((7, 1), timestamp=3)
+
+
+def test_two_streams_of_one_operator_have_keys_of_one_version() -> None:
+    env = StreamExecutionEnvironment(Configuration())
+    streams = [env.from_collection([], Types.LONG()).key_by(lambda row: row, Types.LONG()) for _ in range(2)]
+    migrated = [stream.migrate_key_from(0, lambda key: key + 1) for stream in streams]
+    migrated[0].connect(migrated[1])
+    with pytest.raises(ProgramError, match="version 1, those of the second 0"):
+        migrated[0].connect(streams[1])
+    with pytest.raises(ProgramError, match="expected a function"):
+        streams[0].migrate_key_from(0, str, merge="sum")
+    assert streams[0].key_version(4)._key_by.migrations.versions.current == 4

@@ -13,6 +13,16 @@ if TYPE_CHECKING:
     from holdfast.datastream.data_stream import KeyedStream
 
 
+def check_versions(where: str, first: KeyBy, second: KeyBy) -> None:
+    """Two streams whose keys are those of one operator."""
+    versions = [one.migrations.versions.current for one in (first, second)]
+    if versions[0] != versions[1]:
+        raise ProgramError(
+            f"{where}: the keys of the first have version {versions[0]}, those of the second {versions[1]}. They are "
+            "keys of one state: give both the same migrate_key_from()."
+        )
+
+
 class KeyVersions:
     """What a keyed stream says of the version of its keys. The stream that is given back says it; this one does not."""
 
