@@ -559,3 +559,30 @@ def test_two_streams_of_one_operator_have_keys_of_one_version() -> None:
     with pytest.raises(ProgramError, match="expected a function"):
         streams[0].migrate_key_from(0, str, merge="sum")
     assert streams[0].key_version(4)._key_by.migrations.versions.current == 4
+
+
+class Two(Everything):
+    """Has the same number in two states."""
+
+    def __init__(self, *descriptors: StateDescriptor) -> None:
+        super().__init__(Version())
+        self.descriptors = descriptors
+
+    def open(self, runtime_context: Any) -> None:
+        self.states = [runtime_context.get_map_state(descriptor) for descriptor in self.descriptors]
+
+    def process_element(self, value: Any, ctx: Any) -> Any:
+        for number, state in enumerate(self.states):
+            state.put(number, value[1])
+        yield value
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_key_has_its_state_under_one_name(backend: str) -> None:
+    old = [MapStateDescriptor(name, Types.LONG(), Types.LONG()) for name in ("one", "two")]
+    with KeyedOperatorHarness(Two(*old), first, Types.LONG(), backend=backend) as harness:
+        snapshot = harness.push((1, 1)).snapshot()
+    both = MapStateDescriptor("one", Types.LONG(), Types.LONG()).renamed_from("two")
+    with pytest.raises(StateMigrationError, match="key 1: the state is stored under two names"):  # noqa: SIM117
+        with KeyedOperatorHarness.restore(snapshot, Two(both), first, Types.LONG(), backend=backend) as harness:
+            harness.push((1, 1))

@@ -269,10 +269,10 @@ class KeyedStateBackend:
         state_id = forms[0].state_id if alone else self._registry.next_id()
         if not alone or forms[0].rewrite is not None:
             rewriter = Rewriter(self.store, scope.key_groups, scope.operator_name, scope.key_codec.decode)
-            for form in forms:
+            for number, form in enumerate(forms):
                 versions = form.version, wanted.version
                 progress = Progress(scope.operator_name, scope.subtask, wanted.name, versions)
-                rewriter.rewrite(form, state_id, progress)
+                rewriter.rewrite(form, state_id, progress, beside=number > 0)
                 self.migrations.append(progress.done())
             stamp = self.store.stamp()
             assert stamp is not None, "a transaction is open"

@@ -27,7 +27,7 @@ Entry = tuple[bytes, bytes]
 
 
 class Progress:
-    """Of one migration: logged while it runs, and told when it is done. ``what`` names it."""
+    """Of one migration: logged while it runs, and told when it is done. The state ``*`` is the keys."""
 
     def __init__(self, operator: str, subtask: int, state: str, versions: tuple[int, int]) -> None:
         self._of = operator, subtask, state, versions
@@ -73,17 +73,21 @@ class Rewriter:
         self._operator = operator
         self._decode_key = decode_key
 
-    def rewrite(self, form: Form, target: int, progress: Progress) -> None:
+    def rewrite(self, form: Form, target: int, progress: Progress, beside: bool = False) -> None:
         """Make all entries of a form those of the state id ``target``, which may be the form's own where no map keys
-        change. StateMigrationError where a function fails, or two entries become one.
+        change. ``beside``: another form is there already. StateMigrationError where a function fails, or two entries,
+        or the state of a key in two forms, become one.
         """
         moves = form.state_id != target
         for group in self._key_groups:
             prefix = group_bytes(group) + id_bytes(form.state_id)
+            head = b""
             for page in self._pages(prefix):
                 written = self._rewritten(page, form, target)
                 if moves:
-                    self._check_free(written, form)
+                    self._check_distinct(written, form)
+                if beside:
+                    head = self._check_alone(written, head, form)
                 self._store.write(written)
                 progress.add(len(page))
             if moves:
@@ -111,18 +115,30 @@ class Rewriter:
             raise StateMigrationError(f"{self._place(stored, form)}: {why_failed(error)}") from error
         return found
 
-    def _check_free(self, written: list[tuple[bytes, bytes | None]], form: Form) -> None:
+    def _check_distinct(self, written: list[tuple[bytes, bytes | None]], form: Form) -> None:
+        """Map keys that change stay different."""
         keys = [stored for stored, _ in written]
         taken = {stored for stored, known in zip(keys, self._store.get_many(keys), strict=True) if known is not None}
-        seen: set[bytes] = set()
         for stored in keys:
-            if stored in taken or stored in seen:
+            if stored in taken:
                 raise StateMigrationError(
                     f"{self._place(stored, form)}: two stored entries become one. A migration of map keys must keep "
-                    "them apart, and a state cannot be restored from two names that both have it for a key. Drop one "
-                    "of them (return None), or give them different map keys."
+                    "them apart: give them different map keys, or drop one of them (return None)."
                 )
-            seen.add(stored)
+            taken.add(stored)
+
+    def _check_alone(self, written: list[tuple[bytes, bytes | None]], head: bytes, form: Form) -> bytes:
+        """No key has the state in another form as well. ``head`` is the last one that was looked at; gives the next."""
+        for stored, _ in written:
+            if head and stored.startswith(head):
+                continue
+            head = stored[: _suffix_at(stored)]
+            if next(self._store.scan(head, prefix_end(head)), None) is not None:
+                raise StateMigrationError(
+                    f"{self._place(stored, form)}: the state is stored under two names for this key, and cannot be "
+                    "both. Leave renamed_from out, and bring them together in the function."
+                )
+        return head
 
     def _place(self, stored: bytes, form: Form) -> str:
         key = reprlib.repr(self._decode_key(read_sized(stored, HEAD_LENGTH)[0]))
@@ -131,7 +147,11 @@ class Rewriter:
 
 def _applied(rewrite: StateRewrite, stored: bytes, data: bytes) -> tuple[bytes, bytes | None]:
     if rewrite.entry is not None:
-        suffix_at = read_sized(stored, read_sized(stored, HEAD_LENGTH)[1])[1]
+        suffix_at = _suffix_at(stored)
         pair = rewrite.entry(stored[suffix_at:], data)
         return (stored, None) if pair is None else (stored[:suffix_at] + pair[0], pair[1])
     return stored, data if rewrite.value is None else rewrite.value(data)
+
+
+def _suffix_at(stored: bytes) -> int:
+    return read_sized(stored, read_sized(stored, HEAD_LENGTH)[1])[1]
