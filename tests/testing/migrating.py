@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+import pytest
+
 from holdfast.common import Types
 from holdfast.datastream import (
     AggregateFunction,
@@ -23,6 +25,7 @@ from holdfast.datastream.state import (
     StateDescriptor,
     ValueStateDescriptor,
 )
+from holdfast.errors import StateMigrationError
 from holdfast.state.handles import CheckpointRequest, SavepointFormat, SnapshotKind, SnapshotType
 from holdfast.state.snapshot_files import MemorySnapshotWriter
 from holdfast.testing import HarnessSnapshot, KeyedOperatorHarness
@@ -32,8 +35,10 @@ FULL, DELTA = "full", "delta"
 #: In what a job may be restored from.
 FORMS = (FULL, DELTA, *(one.value for one in SavepointFormat))
 KEYS = range(12)
+#: What state may be restored into, and from.
+STORED = [(backend, form) for backend in BACKENDS for form in FORMS]
 #: So much state that a delta is cheaper than a new image.
-FILLER = range(1000, 1400)
+FILLER = range(1000, 1200)
 
 
 class Total(AggregateFunction):
@@ -207,3 +212,58 @@ def expected_operator_state() -> dict[str, Any]:
 
 def timers_of(rows: Iterable[Any]) -> list[Any]:
     return sorted((key, what) for key, what in rows if isinstance(what, str))
+
+
+def reads(harness: KeyedOperatorHarness, keys: Any = KEYS) -> dict[Any, Any]:
+    harness.push_all([(key, "read") for key in keys])
+    return dict(harness.take_output())
+
+
+def check(snapshot: HarnessSnapshot, version: Version, backend: str, full: bool = False) -> None:
+    """All of it is there, and the next checkpoint is good again. ``full``: it is asked to be a full one."""
+    with KeyedOperatorHarness.restore(snapshot, Everything(version), first, Types.LONG(), backend=backend) as harness:
+        assert reads(harness) == {key: expected(key) for key in KEYS}
+        assert harness.function.operator_state() == expected_operator_state()
+        harness.push_all([(key, key + 40) for key in KEYS])
+        again = harness.snapshot(full)
+    with KeyedOperatorHarness.restore(again, Everything(version), first, Types.LONG(), backend=backend) as harness:
+        found = reads(harness)
+        assert {key: one["list"] for key, one in found.items()} == {key: [key, key + 20, key + 40] for key in KEYS}
+        assert {key: one["aggregating"] for key, one in found.items()} == {key: 3 * key + 60 for key in KEYS}
+        harness.advance_watermark(100)
+        due = sorted((key, f"timer {key + more}") for key in KEYS for more in (0, 20, 40))
+        assert timers_of(harness.take_output()) == due
+
+
+def refused(
+    snapshot: HarnessSnapshot, version: Version, match: str, key_type: Any = None, **options: Any
+) -> None:
+    """The restore fails with what ``match`` says."""
+    with pytest.raises(StateMigrationError, match=match):  # noqa: SIM117 - the harness must see the error first
+        with KeyedOperatorHarness.restore(
+            snapshot, Everything(version), first, key_type or Types.LONG(), **options
+        ) as harness:
+            reads(harness)
+
+
+def text_of(descriptor: StateDescriptor) -> StateDescriptor:
+    """From numbers through pairs to texts, in two steps."""
+    if isinstance(descriptor, MapStateDescriptor):
+        descriptor.migrate_from(0, lambda key, value: ((key, "k"), (value, "v")))
+        return descriptor.migrate_from(1, lambda key, value: (f"key {key[0]}", f"number {value[0]}"))
+    return descriptor.migrate_from(0, lambda value: (value, "v")).migrate_from(1, lambda value: f"number {value[0]}")
+
+
+def number_in(text: str) -> int:
+    return int(text.split()[-1])
+
+
+TEXTS = Version(
+    value=Types.STRING(),
+    map_key=Types.STRING(),
+    make=lambda number: f"number {number}",
+    read=number_in,
+    make_map_key=lambda number: f"key {number}",
+    read_map_key=number_in,
+    adapt=text_of,
+)
