@@ -158,7 +158,7 @@ def test_metrics_are_names_or_values(served):
         "numberOfFailedCheckpoints", "numberOfInProgressCheckpoints", "lastCheckpointDuration", "lastCheckpointSize",
         "lastCheckpointFullSize", "lastCompletedCheckpointId", "lastCheckpointExternalPath",
         "lastCheckpointRestoreTimestamp", "lastCheckpointCompletedTimestamp", "lastCheckpointProcessedData",
-        "lastCheckpointPersistedData",
+        "lastCheckpointPersistedData", "numberOfMigratedEntries",
     } == {metric["id"] for metric in names}
     assert all(set(metric) == {"id"} for metric in names)
     told = served.get(f"/jobs/{JOB}/metrics?get=numberOfCompletedCheckpoints,lastCheckpointExternalPath,nonsense")

@@ -329,13 +329,13 @@ def test_maps_cannot_be_keys() -> None:
         KeyCodec.for_type(Types.TUPLE([Types.MAP(Types.LONG(), Types.LONG())]))
 
 
-def test_only_the_same_key_type_is_compatible() -> None:
+def test_only_the_same_key_type_is_the_same() -> None:
     stored = KeyCodec.for_type(Types.INT()).snapshot()
-    KeyCodec.for_type(Types.INT()).require_compatible(stored, "counter")
+    KeyCodec.for_type(Types.INT()).require_same(stored, "counter")
     with pytest.raises(StateMigrationError, match=r"key type of operator 'counter' was INT .* is LONG now"):
-        KeyCodec.for_type(Types.LONG()).require_compatible(stored, "counter")
+        KeyCodec.for_type(Types.LONG()).require_same(stored, "counter")
     with pytest.raises(StateMigrationError, match=f"hash 'murmur'.*{KEY_HASH}"):
-        KeyCodec.for_type(Types.INT()).require_compatible({**stored, "hash": "murmur"}, "counter")
+        KeyCodec.for_type(Types.INT()).require_same({**stored, "hash": "murmur"}, "counter")
 
 
 def test_codecs_can_be_pickled() -> None:

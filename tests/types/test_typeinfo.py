@@ -9,9 +9,8 @@ from dataclasses import dataclass
 import pytest
 
 from holdfast.errors import ProgramError
-from holdfast.types.information import DataclassTypeInfo, TypeInformation
 from holdfast.types.resolve import resolve
-from holdfast.types.typeinfo import Types
+from holdfast.types.typeinfo import DataclassTypeInfo, TypeInformation, Types
 
 
 @dataclass(frozen=True)

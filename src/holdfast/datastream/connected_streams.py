@@ -11,6 +11,7 @@ from holdfast.datastream.functions import (
     CoProcessFunction,
     KeyedCoProcessFunction,
 )
+from holdfast.datastream.key_versions import check_versions
 from holdfast.errors import ProgramError
 from holdfast.runtime import connected
 from holdfast.runtime.operator import Operator
@@ -73,6 +74,7 @@ def _check_keys(stream1: DataStream, stream2: DataStream) -> bool:
             f"{names}: the keys of the first are {first.key_type.describe()}, those of the second "
             f"{second.key_type.describe()}. Equal keys must be of one type to meet: give both the same key_type."
         )
+    check_versions(names, first, second)
     return True
 
 

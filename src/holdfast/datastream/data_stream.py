@@ -21,6 +21,7 @@ from holdfast.datastream.functions import (
 )
 from holdfast.datastream.joined_streams import CoGroupedStreams, IntervalJoin, JoinedStreams
 from holdfast.datastream.key_selection import custom_partitioner, key_by_of
+from holdfast.datastream.key_versions import KeyVersions
 from holdfast.datastream.keyed_aggregations import ShortForms, works_by_column
 from holdfast.datastream.operator_settings import OperatorSettings, StreamSettings
 from holdfast.datastream.windowed_stream import AllWindowedStream, WindowedStream, count_windows
@@ -337,7 +338,7 @@ def _field_types(type_info: TypeInformation, what: str) -> list[TypeInformation]
     )
 
 
-class KeyedStream(DataStream, ShortForms):
+class KeyedStream(DataStream, KeyVersions, ShortForms):
     """A stream partitioned by key: functions on it keep state per key and set timers."""
 
     def __init__(self, origin: DataStream, key_by: KeyBy) -> None:
@@ -411,6 +412,9 @@ class KeyedStream(DataStream, ShortForms):
 
     def _connection(self) -> Connection:
         return Connection(self._node, key_by=self._key_by, tag=self._tag)
+
+    def _keyed_by(self, key_by: KeyBy) -> KeyedStream:
+        return KeyedStream(self._origin, key_by)
 
     def _unkeyed(self) -> DataStream:
         return self._origin

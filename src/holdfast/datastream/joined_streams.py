@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from holdfast.datastream.key_versions import check_versions
 from holdfast.datastream.window_functions import CoGroupFunction, FlatJoinFunction, JoinFunction, ProcessJoinFunction
 from holdfast.datastream.windowed_stream import CONTENTS, WindowSettings, evicted_contents
 from holdfast.errors import ProgramError
@@ -40,6 +41,7 @@ def _add_joined(
             f"'{first.get_name()}' and '{second.get_name()}' cannot be joined: the keys of the first are "
             f"{key_types[0].describe()}, those of the second {key_types[1].describe()}. Give both one key_type."
         )
+    check_versions(f"'{first.get_name()}' joined with '{second.get_name()}'", first._key_by, second._key_by)
     beside = replace(second._connection(), input_index=_SECOND_INPUT)
     return first._add(name, factory, body, output_type, beside)
 

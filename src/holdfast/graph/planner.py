@@ -134,6 +134,7 @@ def _operator_spec(graph: JobGraph, operator: JobOperator) -> OperatorSpec:
         output_type=node.output_type,
         key_type=node.key_type,
         keyed=node.keyed,
+        key_migrations=node.key_migrations,
         event_time=node.event_time,
         uid=operator.uid,
         broadcast_states=node.broadcast_states,

@@ -13,6 +13,7 @@ from holdfast.runtime.output_tag import OutputTag
 from holdfast.runtime.partitioners import Partitioner
 from holdfast.runtime.watermarks import TimestampsAndWatermarksOperator
 from holdfast.state.descriptors import MapStateDescriptor
+from holdfast.state.key_migration import KeyMigrations
 from holdfast.types.typeinfo import TypeInformation
 
 
@@ -23,6 +24,7 @@ class KeyBy:
     key_type: TypeInformation
     columns: tuple[str, ...] = ()
     selector: Any = None
+    migrations: KeyMigrations = field(default_factory=KeyMigrations)
 
 
 @dataclass(eq=False)
@@ -111,7 +113,16 @@ class Node:
 
     @property
     def key_type(self) -> TypeInformation | None:
-        return next((c.key_by.key_type for c in self.inputs if c.key_by is not None), None)
+        return None if self._key_by is None else self._key_by.key_type
+
+    @property
+    def key_migrations(self) -> KeyMigrations:
+        return KeyMigrations() if self._key_by is None else self._key_by.migrations
+
+    @property
+    def _key_by(self) -> KeyBy | None:
+        """Of the first input that is keyed: those of connected streams agree."""
+        return next((c.key_by for c in self.inputs if c.key_by is not None), None)
 
 
 class StreamGraph:

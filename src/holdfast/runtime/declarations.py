@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from holdfast.errors import RestoreError, StateError
+from holdfast.errors import RestoreError, StateError, StateMigrationError
 from holdfast.runtime.environment import OperatorEnvironment
 from holdfast.runtime.functions import FunctionOperator
 from holdfast.runtime.plan import JobPlan, OperatorSpec
@@ -29,7 +29,6 @@ from holdfast.state.keyed_backend import KeyedScope, KeyedStateBackend
 from holdfast.state.keygroups import KeyGroupRange
 from holdfast.state.keys import KeyCodec
 from holdfast.state.operator_state import DefaultOperatorStateBackend, OperatorListState, RegisteredStates
-from holdfast.state.serializers import Serializer
 from holdfast.state.snapshot_io import SnapshotReader
 from holdfast.state.store import Stamp
 
@@ -40,7 +39,8 @@ _START = Stamp(0, "rehearsal")
 class Declarations:
     """What an operator asked for. ``unknown`` says why it may ask for more that nobody saw."""
 
-    keyed: dict[str, tuple[StateMeta, Serializer | None]] = field(default_factory=dict)
+    #: With its descriptor; timers have none.
+    keyed: dict[str, tuple[StateMeta, StateDescriptor | None]] = field(default_factory=dict)
     lists: dict[tuple[str, DistributionMode], StateDescriptor] = field(default_factory=dict)
     unknown: str | None = None
     #: Why the operator cannot go on from what was restored, in its own words.
@@ -70,14 +70,14 @@ def declarations_of(
             has_restored_state=record is not None,
         )
         open_raw_state(state, spec, 0, record, reader)
-        keyed_state = _RecordingKeyedState(spec, Path(directory)) if spec.keyed else None
+        keyed_state = _RecordingKeyedState(spec, Path(directory), record) if spec.keyed else None
         if keyed_state is not None:
             state.keyed_state, state.timers = keyed_state, TimerManager(keyed_state)
         plan = occasion.plan
         environment = OperatorEnvironment(spec, plan.job_id, plan.job_name, 0, 0, state, parameters=plan.parameters)
         try:
             found.unknown = _open(spec, environment, occasion.open_functions)
-        except RestoreError as error:
+        except (RestoreError, StateMigrationError) as error:
             found.refusal = str(error)
         finally:
             found.raw_asked = state.raw_keyed_inputs.asked, state.raw_operator_inputs.asked
@@ -89,8 +89,8 @@ def declarations_of(
 
 
 def _open(spec: OperatorSpec, environment: OperatorEnvironment, open_functions: bool) -> str | None:
-    """Take the operator through the steps in which states are declared; why that came to no end. RestoreError where the
-    operator refuses what was restored: it will do so on the executors too.
+    """Take the operator through the steps in which states are declared; why that came to no end. RestoreError or
+    StateMigrationError where the operator refuses what was restored: it will do so on the executors too.
     """
     step = "bind_state"
     try:
@@ -111,7 +111,7 @@ def _open(spec: OperatorSpec, environment: OperatorEnvironment, open_functions: 
             finally:
                 with suppress(Exception):
                     operator.close()
-    except RestoreError:
+    except (RestoreError, StateMigrationError):
         raise
     except Exception as error:
         return f"declared at run time: {step}() failed here ({type(error).__name__}: {error})"
@@ -119,24 +119,31 @@ def _open(spec: OperatorSpec, environment: OperatorEnvironment, open_functions: 
 
 
 class _RecordingKeyedState(KeyedStateBackend):
-    """Empty, so that everything can be registered; what was, is what the operator declares."""
+    """Empty, so that everything can be registered; what was, is what the operator declares. Whoever asks is told which
+    states the snapshot has.
+    """
 
-    def __init__(self, spec: OperatorSpec, directory: Path) -> None:
+    def __init__(self, spec: OperatorSpec, directory: Path, record: OperatorRecord | None) -> None:
         store = HeapBackend().open(directory)
         store.load([], _START)
         store.begin(_START)
         codec = KeyCodec.for_type(spec.key_type)
         key_groups = KeyGroupRange.of(0, spec.max_parallelism, spec.parallelism)
         super().__init__(store, KeyedScope(spec.name, codec, key_groups, spec.max_parallelism), "heap", None)
-        self._values: dict[str, Serializer] = {}
+        self._descriptors: dict[str, StateDescriptor] = {}
+        stored = [one.keyed for one in record.subtasks if one.keyed is not None] if record is not None else []
+        self._restored = {meta.name for snapshot in stored for meta in snapshot.states}
 
     def state(self, descriptor: StateDescriptor, namespace_type: Any = None, owned: bool = False) -> Any:
         state = super().state(descriptor, namespace_type, owned)
-        self._values[descriptor.get_name()] = descriptor.serializers()["value"]
+        self._descriptors[descriptor.get_name()] = descriptor
         return state
 
-    def declared(self) -> dict[str, tuple[StateMeta, Serializer | None]]:
-        return {meta.name: (meta, self._values.get(meta.name)) for meta in self.states_meta()}
+    def restored_names(self) -> set[str]:
+        return self._restored
+
+    def declared(self) -> dict[str, tuple[StateMeta, StateDescriptor | None]]:
+        return {meta.name: (meta, self._descriptors.get(meta.name)) for meta in self.states_meta()}
 
 
 class _RecordingOperatorState(DefaultOperatorStateBackend):

@@ -8,7 +8,7 @@ from enum import StrEnum
 import msgspec
 
 from holdfast.runtime.envelope import Barrier
-from holdfast.state.handles import CheckpointRequest, OperatorRecord, SnapshotType, SubtaskSnapshot
+from holdfast.state.handles import CheckpointRequest, OperatorRecord, SnapshotType, StateMigrated, SubtaskSnapshot
 from holdfast.state.snapshot_io import SnapshotReader, SnapshotWriter
 
 
@@ -140,6 +140,8 @@ class Acknowledgement(msgspec.Struct, frozen=True):
     ended: bool = False
     #: Bytes of snapshots that were read to rebuild state, indexes of files and what is inside ``_metadata`` included.
     restored_bytes: int = 0
+    #: What became of restored state that had another version or type.
+    migrations: tuple[StateMigrated, ...] = ()
     warnings: tuple[str, ...] = ()
     host: str = ""
     executor: str = ""

@@ -29,7 +29,7 @@ from holdfast.runtime.operator_store import OperatorStore
 from holdfast.runtime.plan import JobPlan
 from holdfast.runtime.prepared import PreparedSubtask
 from holdfast.runtime.state_context import OperatorStateContext
-from holdfast.state.handles import CheckpointRequest
+from holdfast.state.handles import CheckpointRequest, StateMigrated
 from holdfast.state.store import Stamp
 from holdfast.types.clock import wall_clock
 
@@ -222,6 +222,9 @@ class LiveTask:
     def take_warnings(self) -> list[str]:
         warnings, self._warnings = self._warnings, []
         return warnings
+
+    def take_migrations(self) -> list[StateMigrated]:
+        return [migrated for store in self._stores.values() for migrated in store.take_migrations()]
 
     # -- the end of an epoch
 

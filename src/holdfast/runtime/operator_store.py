@@ -17,7 +17,7 @@ from holdfast.runtime.prepared import PreparedSubtask
 from holdfast.runtime.restored_state import keyed_share, open_raw_state, restored_lists
 from holdfast.runtime.state_context import OperatorStateContext
 from holdfast.runtime.timer_service import TimerManager
-from holdfast.state.handles import CheckpointRequest, OperatorRecord
+from holdfast.state.handles import CheckpointRequest, OperatorRecord, StateMigrated
 from holdfast.state.keyed_backend import KeyedScope, KeyedStateBackend
 from holdfast.state.keygroups import KeyGroupRange
 from holdfast.state.keys import KeyCodec
@@ -52,6 +52,7 @@ class OperatorStore:
         self._store: LocalStore | None = None
         self._state: OperatorStateContext | None = None
         self._reader = CountingReader(InlineSnapshotReader())
+        self._key_migrations: list[StateMigrated] = []
 
     def open(
         self, base: Stamp, restored: RestoredJob | None, reader: SnapshotReader | None, packed: bytes | None
@@ -86,7 +87,9 @@ class OperatorStore:
     def _open_keyed(self, base: Stamp, record: OperatorRecord | None, fresh: bool) -> KeyedStateBackend:
         store = self._restored_store(base, record) if fresh else self._local_store(base)
         backend, codec = self._plan.backend, KeyCodec.for_type(self._spec.key_type)
-        scope = KeyedScope(self._spec.name, codec, self._key_groups, self._spec.max_parallelism)
+        version = self._spec.key_migrations.versions.current
+        place = self._spec.max_parallelism, self._subtask, version
+        scope = KeyedScope(self._spec.name, codec, self._key_groups, *place)
         return KeyedStateBackend(store, scope, backend.name, backend.cache_limit, self._clock)
 
     def _local_store(self, base: Stamp) -> LocalStore:
@@ -105,7 +108,8 @@ class OperatorStore:
         """The store of an attempt that begins, in its first transaction."""
         failpoint("task.restoring", epoch=base.epoch, subtask=self._subtask)
         share = keyed_share(self._spec, self._subtask, record)
-        if record is not None:
+        # What is on this host has the keys that were stored.
+        if record is not None and (share.regrouping is None or share.regrouping.keys is None):
             stamp = local_stamp(self._plan, self._spec, self._subtask, record, base.epoch)
             if stamp is not None:
                 self._store = continue_store(self._plan, self._attempt, self._directory, stamp)
@@ -113,7 +117,8 @@ class OperatorStore:
             self._directory.mkdir(parents=True, exist_ok=True)
             self._store = self._plan.backend.open(self._directory)
             if self._store.stamp() != base:
-                restore_into(self._store, share, self._reader, base, self._clock, self._directory)
+                migrated = restore_into(self._store, share, self._reader, base, self._clock, self._directory)
+                self._key_migrations = [] if migrated is None else [migrated]
             self._store.begin(base)
         return self._store
 
@@ -130,6 +135,14 @@ class OperatorStore:
     def restored_bytes(self) -> int:
         """What was read to rebuild the state, since the store was opened."""
         return self._reader.bytes_read
+
+    def take_migrations(self) -> list[StateMigrated]:
+        """What was migrated since the last call."""
+        found, self._key_migrations = self._key_migrations, []
+        if self.keyed_state is not None:
+            found += self.keyed_state.migrations
+            self.keyed_state.migrations = []
+        return found
 
     def begin(self, base: Stamp) -> None:
         """The next epoch, in a process that still has the live objects."""

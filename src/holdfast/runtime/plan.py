@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from holdfast.state.descriptors import MapStateDescriptor
+from holdfast.state.key_migration import KeyMigrations
 from holdfast.state.store import StateBackend
 from holdfast.types.typeinfo import TypeInformation
 
@@ -33,6 +34,7 @@ class OperatorSpec:
     #: Set behind a ``key_by``: the declared key type, or the pickled type when it was not declared.
     key_type: TypeInformation | None = None
     keyed: bool = False
+    key_migrations: KeyMigrations = field(default_factory=KeyMigrations)
     #: Its rows carry event timestamps.
     event_time: bool = False
     uid: str | None = None

@@ -19,11 +19,11 @@ from holdfast.runtime.state_context import OperatorStateContext, raw_state_not_a
 from holdfast.state import registry
 from holdfast.state.descriptors import ListStateDescriptor, MapStateDescriptor, StateDescriptor
 from holdfast.state.handles import DistributionMode, ListStateSnapshot, OperatorRecord, StateMeta
+from holdfast.state.keys import KeyCodec
 from holdfast.state.migration import rewrite_for
 from holdfast.state.operator_state import DefaultOperatorStateBackend, RegisteredStates
 from holdfast.state.outcomes import Fate, StateOutcome
-from holdfast.state.restore import RestoreForecast
-from holdfast.state.serializers import Serializer
+from holdfast.state.restore import KeyedShare, RestoreForecast
 from holdfast.state.snapshot_io import CountingReader, SnapshotReader
 
 _KINDS = {
@@ -63,7 +63,8 @@ def rehearse_operator(
         states = [
             one if one.fate is Fate.NEW else replace(one, fate=Fate.REFUSED, detail=declared.refusal) for one in states
         ]
-    return OperatorOutcome(tuple(states), tuple(shares.bytes_read), declared.refusal)
+    refusal = declared.refusal or (shares.keyed_refusal if _raw_of(record)["keyed"] else None)
+    return OperatorOutcome(tuple(states), tuple(shares.bytes_read), refusal)
 
 
 def stored_states(record: OperatorRecord, reader: SnapshotReader, fate: Fate, detail: str) -> list[StateOutcome]:
@@ -87,6 +88,8 @@ class _Shares:
         self.bytes_read: list[int] = []
         #: Why no keyed state can be restored.
         self.keyed_refusal: str | None = None
+        #: What happens to its keys, for people.
+        self.key_change: str | None = None
         forecast = RestoreForecast(reader)
         for subtask in range(spec.parallelism):
             counting = CountingReader(reader)
@@ -99,6 +102,7 @@ class _Shares:
         try:
             share = keyed_share(spec, subtask, record)
             self.registries.append(registry.merge(share.snapshots)[0])
+            self.key_change = _key_change(spec, share) or self.key_change
         except HoldfastError as error:
             self.keyed_refusal = str(error)
             return 0
@@ -106,32 +110,63 @@ class _Shares:
 
 
 def _keyed_outcomes(spec: OperatorSpec, shares: _Shares, declared: Declarations) -> Iterable[StateOutcome]:
-    for name, (meta, values) in sorted(declared.keyed.items()):
-        if shares.keyed_refusal is not None and name in shares.stored_kinds:
+    taken: set[str] = set()
+    for name, (meta, descriptor) in sorted(declared.keyed.items()):
+        names = [name, *(() if descriptor is None else descriptor.former_names)]
+        taken.update(names)
+        if shares.keyed_refusal is not None and shares.stored_kinds.keys() & set(names):
             yield StateOutcome(name, meta.kind, Fate.REFUSED, shares.keyed_refusal)
         else:
-            known = [one.get(name) for one in shares.registries]
-            yield _worst([_keyed_outcome(spec, stored, meta, values) for stored in known] or [_new(name, meta.kind)])
+            stored = [form for one in shares.registries for former in names for form in one.forms(former)]
+            outcomes = [_keyed_outcome(spec, known, meta, descriptor) for known in stored]
+            yield _with_key_change(_worst(outcomes or [_new(name, meta.kind)]), shares)
     for name, kind in sorted(shares.stored_kinds.items()):
-        if name in declared.keyed:
+        if name in taken:
             continue
         if shares.keyed_refusal is not None:
             yield StateOutcome(name, kind, Fate.REFUSED, shares.keyed_refusal)
         else:
-            yield _not_declared(name, kind, declared)
+            yield _with_key_change(_not_declared(name, kind, declared), shares)
 
 
 def _keyed_outcome(
-    spec: OperatorSpec, stored: StateMeta | None, wanted: StateMeta, values: Serializer | None
+    spec: OperatorSpec, stored: StateMeta, wanted: StateMeta, descriptor: StateDescriptor | None
 ) -> StateOutcome:
-    if stored is None:
-        return _new(wanted.name, wanted.kind)
     try:
-        rewrite = rewrite_for(spec.name, stored, wanted, values, now=0)
+        rewrite = rewrite_for(spec.name, stored, wanted, descriptor, now=0)
     except HoldfastError as error:
         return StateOutcome(wanted.name, stored.kind, Fate.REFUSED, str(error))
-    detail = "" if stored.ttl == wanted.ttl else _TTL_ON if wanted.ttl else _TTL_OFF
-    return StateOutcome(wanted.name, wanted.kind, Fate.KEPT if rewrite is None else Fate.MIGRATED, detail)
+    ttl = "" if stored.ttl == wanted.ttl else _TTL_ON if wanted.ttl else _TTL_OFF
+    details = [*_how(stored.name, stored.version, wanted.name, wanted.version), *([ttl] if ttl else [])]
+    fate = Fate.KEPT if rewrite is None else Fate.MIGRATED
+    return StateOutcome(wanted.name, wanted.kind, fate, "; ".join(details))
+
+
+def _how(old_name: str, old_version: int, name: str, version: int) -> list[str]:
+    """What a program's own declarations do to a state."""
+    renamed = [] if old_name == name else [f"was '{old_name}'"]
+    steps = [] if old_version == version else [f"by its functions, from version {old_version} to {version}"]
+    return renamed + steps
+
+
+def _key_change(spec: OperatorSpec, share: KeyedShare) -> str | None:
+    plan = None if share.regrouping is None else share.regrouping.keys
+    if plan is None:
+        return None
+    if not plan.moves:
+        return f"its keys become {KeyCodec.for_type(spec.key_type).type_info}"
+    return (
+        f"its keys migrate from version {plan.versions[0]} to {plan.versions[1]}: each of {spec.parallelism} subtasks "
+        "reads all of it"
+    )
+
+
+def _with_key_change(outcome: StateOutcome, shares: _Shares) -> StateOutcome:
+    """State whose keys change is migrated, whatever else happens to it."""
+    if shares.key_change is None or outcome.fate not in (Fate.KEPT, Fate.MIGRATED):
+        return outcome
+    detail = "; ".join(part for part in (shares.key_change, outcome.detail) if part)
+    return replace(outcome, fate=Fate.MIGRATED, detail=detail)
 
 
 def _list_outcomes(spec: OperatorSpec, shares: _Shares, declared: Declarations) -> Iterable[StateOutcome]:
@@ -139,19 +174,30 @@ def _list_outcomes(spec: OperatorSpec, shares: _Shares, declared: Declarations) 
     backend = DefaultOperatorStateBackend(spec.describe(0), RegisteredStates.of(stored))
     asked: set[int] = set()
     for (name, mode), descriptor in sorted(declared.lists.items(), key=lambda entry: entry[0]):
-        mine = [s for s in stored if s.name == name and _is_map(s.mode) == _is_map(mode)]
+        names = (name, *descriptor.former_names)
+        mine = [s for s in stored if s.name in names and _is_map(s.mode) == _is_map(mode)]
         asked.update(id(snapshot) for snapshot in mine)
         try:
             _ask(backend, descriptor, mode)
         except HoldfastError as error:
             yield StateOutcome(name, _KINDS[mode], Fate.REFUSED, str(error))
             continue
-        types = {role: serializer.snapshot() for role, serializer in descriptor.serializers().items()}
-        changed = any(snapshot.serializers != types for snapshot in mine)
-        yield StateOutcome(name, _KINDS[mode], (Fate.MIGRATED if changed else Fate.KEPT) if mine else Fate.NEW)
+        yield _list_outcome(name, _KINDS[mode], mine, descriptor)
     left = {(snapshot.name, snapshot.mode) for snapshot in stored if id(snapshot) not in asked}
     for name, mode in sorted(left):
         yield _not_declared(name, _KINDS[mode], declared)
+
+
+def _list_outcome(
+    name: str, kind: str, stored: list[ListStateSnapshot], descriptor: StateDescriptor
+) -> StateOutcome:
+    if not stored:
+        return _new(name, kind)
+    types = {role: serializer.snapshot() for role, serializer in descriptor.serializers().items()}
+    version = descriptor.versions.current
+    changed = any((snapshot.serializers, snapshot.version) != (types, version) for snapshot in stored)
+    details = dict.fromkeys(part for one in stored for part in _how(one.name, one.version, name, version))
+    return StateOutcome(name, kind, Fate.MIGRATED if changed else Fate.KEPT, "; ".join(details))
 
 
 def _raw_of(record: OperatorRecord | None) -> dict[str, bool]:

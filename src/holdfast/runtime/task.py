@@ -263,6 +263,7 @@ class TaskRun:
             next_timer=next_timer,
             ended=all(c.finished for c in chains),
             restored_bytes=task.restored_bytes,
+            migrations=tuple(task.take_migrations()),
             warnings=tuple(task.take_warnings()),
             host=socket.gethostname(),
             executor=f"{socket.gethostname()}/{os.getppid()}",

@@ -1,4 +1,4 @@
-"""Numbers about a job under Flink's names, for REST and for Prometheus."""
+"""Numbers about a job, for REST and for Prometheus: Flink's, under its names, and how much state was migrated."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ def job_metrics(job: ServedJob) -> dict[str, int | str]:
     up, down = _up_and_down_time(job)
     return {
         "numRestarts": history.restarts,
+        "numberOfMigratedEntries": sum(migrated.entries for migrated in history.migrations),
         "uptime": up,
         "downtime": down,
         "totalNumberOfCheckpoints": counts.total,

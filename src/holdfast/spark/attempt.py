@@ -216,6 +216,9 @@ class Attempt:
         if self._ended and self._last_epoch is None:
             self._last_epoch = self._epoch
         history.restored_bytes += sum(a.restored_bytes for a in acknowledgements)
+        for migrated in (one for a in acknowledgements for one in a.migrations):
+            history.migrations.append(migrated)
+            logger.info(migrated.describe())
         for warning in {w for a in acknowledgements for w in a.warnings}:
             if warning not in history.warnings:
                 history.warnings.append(warning)

@@ -11,6 +11,7 @@ from typing import Any
 from holdfast.checkpoint.job import JobFacts
 from holdfast.runtime.plan import JobPlan
 from holdfast.runtime.sink import TwoPhaseCommitSink
+from holdfast.state.handles import StateMigrated
 from holdfast.types.settings import (
     CheckpointSettings,
     EpochSettings,
@@ -123,3 +124,4 @@ class JobHistory:
     restored_bytes: int = 0
     #: The path of the savepoint that the job ended with, stopped or cancelled.
     savepoint: str | None = None
+    migrations: list[StateMigrated] = field(default_factory=list)

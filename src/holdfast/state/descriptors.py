@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from holdfast.errors import ProgramError
 from holdfast.state.serializers import Serializer, serializer_for
 from holdfast.state.ttl_config import StateTtlConfig
+from holdfast.state.versions import Versions
 from holdfast.types.resolve import resolve
 from holdfast.types.typeinfo import TypeInformation
 
@@ -23,7 +24,8 @@ __all__ = [
 
 
 class StateDescriptor(ABC):
-    """The name and types of a state. Descriptors of one kind, name and types are equal, whatever their functions are.
+    """The name and types of a state. Descriptors of one kind, name, types and version are equal, whatever their
+    functions are.
 
     Types are whatever ``resolve`` takes: ``Types.*``, a Spark DDL text or DataType, a Python type, a dataclass, or None
     to pickle.
@@ -37,6 +39,8 @@ class StateDescriptor(ABC):
             raise ProgramError(f"A state needs a name, a text that is not empty; this descriptor was given {name!r}.")
         self.name = name
         self.ttl_config: StateTtlConfig | None = None
+        self.versions = Versions(f"state '{name}'", "descriptor.migrate_from({version}, function)")
+        self.former_names: tuple[str, ...] = ()
 
     def get_name(self) -> str:
         return self.name
@@ -49,6 +53,31 @@ class StateDescriptor(ABC):
                 "StateTtlConfig.new_builder(Time.hours(1)).build()."
             )
         self.ttl_config = ttl_config if ttl_config.is_enabled() else None
+
+    def version(self, version: int) -> Self:
+        """Set the version of what is stored: a whole number that grows with each change that needs a migration. Without
+        it the version is one more than the highest that ``migrate_from`` was given, or 0.
+        """
+        self.versions.set_version(version)
+        return self
+
+    def migrate_from(self, version: int, function: Callable[..., Any]) -> Self:
+        """When state of ``version`` is restored, ``function`` makes what the next version stores.
+
+        It is called with a value (an accumulator, an element of a list) and gives a value; for a map with a map key and
+        a value, and it gives both. None drops it. Instances of classes come as rows with names, as they were stored.
+        It must depend on nothing but what it is given. It runs in the tasks that restore, before any row is processed.
+        """
+        self.versions.add_step(version, function)
+        return self
+
+    def renamed_from(self, *names: str) -> Self:
+        """State that was stored under one of these names is this state."""
+        wrong = [name for name in names if not isinstance(name, str) or not name or name == self.name]
+        if wrong:
+            raise ProgramError(f"The {self.describe()} was renamed from {wrong[0]!r}; expected another name.")
+        self.former_names += names
+        return self
 
     @abstractmethod
     def types(self) -> dict[str, TypeInformation]:
@@ -65,7 +94,8 @@ class StateDescriptor(ABC):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, StateDescriptor):
             return NotImplemented
-        return (self.kind, self.name, self.types()) == (other.kind, other.name, other.types())
+        mine, its = (self.kind, self.name, self.types()), (other.kind, other.name, other.types())
+        return mine == its and self.versions.current == other.versions.current
 
     def __hash__(self) -> int:
         return hash((self.kind, self.name))

@@ -128,6 +128,7 @@ class StateMeta(msgspec.Struct, frozen=True):
     kind: str  # value | list | map | reducing | aggregating | timers
     serializers: dict[str, Any]  # role (key, namespace, value, map_key) -> serializer snapshot
     ttl: bool = False
+    version: int = 0  # as the program counts them
 
 
 class KeyedSnapshot(msgspec.Struct, frozen=True):
@@ -142,6 +143,7 @@ class KeyedSnapshot(msgspec.Struct, frozen=True):
     key_serializer: dict[str, Any]
     backend: str
     native: NativeImage | None = None
+    key_version: int = 0  # as the program counts them
 
     @property
     def stands_alone(self) -> bool:
@@ -172,6 +174,7 @@ class ListStateSnapshot(msgspec.Struct, frozen=True):
     mode: DistributionMode
     serializers: dict[str, Any]
     elements: tuple[bytes, ...]
+    version: int = 0
 
 
 class ListStateIndex(msgspec.Struct, frozen=True):
@@ -181,6 +184,7 @@ class ListStateIndex(msgspec.Struct, frozen=True):
     mode: DistributionMode
     serializers: dict[str, Any]
     elements: tuple[tuple[int, int], ...]
+    version: int = 0
 
 
 class OperatorTable(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -190,6 +194,7 @@ class OperatorTable(msgspec.Struct, frozen=True, omit_defaults=True):
     mode: DistributionMode
     serializers: dict[str, Any]
     handle: FileHandle | None = None
+    version: int = 0
 
 
 class RawKeyedSnapshot(msgspec.Struct, frozen=True):
@@ -262,6 +267,25 @@ class OperatorRecord(msgspec.Struct, frozen=True):
     def finished(self) -> bool:
         """Whether the input of all subtasks had ended. That of those that go on may come to any subtask."""
         return bool(self.subtasks) and all(snapshot.finished for snapshot in self.subtasks)
+
+
+class StateMigrated(msgspec.Struct, frozen=True):
+    """What a migration did to one state of one (operator, subtask); to its keys where the state is ``*``."""
+
+    operator: str
+    subtask: int
+    state: str
+    versions: tuple[int, int]
+    entries: int
+    millis: int
+
+    def describe(self) -> str:
+        what = "its keys" if self.state == "*" else f"state '{self.state}'"
+        how = "by its type" if self.versions[0] == self.versions[1] else "version {} to {}".format(*self.versions)
+        return (
+            f"operator '{self.operator}', subtask {self.subtask}: {what} migrated ({how}), {self.entries} entries in "
+            f"{self.millis} ms"
+        )
 
 
 class CheckpointMetadata(msgspec.Struct, frozen=True):

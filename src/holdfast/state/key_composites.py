@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import is_dataclass
 from typing import Any
 
 import msgspec
@@ -13,15 +12,16 @@ import pyarrow.compute as pc
 
 from holdfast.state import xxhash64
 from holdfast.state.key_forms import KeyForm
+from holdfast.types.classes import CLASS_KINDS
 from holdfast.types.row import Row
-from holdfast.types.typeinfo import DataclassTypeInfo, FieldsTypeInfo, RowTypeInfo, TupleTypeInfo
+from holdfast.types.typeinfo import ClassTypeInfo, FieldsTypeInfo, RowTypeInfo, TupleTypeInfo
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(list[bytes | None]).decode
 
 
 class FieldsForm(KeyForm):
-    """TUPLE, ROW and dataclass keys: the hash of one field is the seed of the next, and a field may be None."""
+    """Tuples, rows and instances of a class: the hash of one field is the seed of the next, and a field may be None."""
 
     def __init__(self, type_info: FieldsTypeInfo, fields: Sequence[KeyForm]) -> None:
         super().__init__(type_info.describe())
@@ -31,8 +31,8 @@ class FieldsForm(KeyForm):
         self._plain = isinstance(type_info, TupleTypeInfo) and all(field.trivial_identity for field in fields)
         if isinstance(type_info, RowTypeInfo):
             self._make = Row.factory(type_info.field_names if type_info.named else None)
-        elif isinstance(type_info, DataclassTypeInfo):
-            self._make = lambda values: type_info.require_class()(**dict(zip(self.names, values, strict=True)))
+        elif isinstance(type_info, ClassTypeInfo):
+            self._make = type_info.maker()
 
     def values(self, key: Any) -> Sequence[Any]:
         """The values of the fields in the order of the type."""
@@ -41,7 +41,7 @@ class FieldsForm(KeyForm):
             values = key.get_fields_by_names(self.names)
         elif isinstance(key, (tuple, list)):
             values = key
-        elif is_dataclass(key) and all(hasattr(key, name) for name in self.names):
+        elif any(kind.takes(type(key)) for kind in CLASS_KINDS) and all(hasattr(key, name) for name in self.names):
             values = [getattr(key, name) for name in self.names]
         else:
             self.reject(key)

@@ -11,15 +11,15 @@ import pyarrow as pa
 
 from holdfast.errors import StateDescriptorError
 from holdfast.state.descriptors import MapStateDescriptor, StateDescriptor
-from holdfast.state.handles import StateMeta
+from holdfast.state.handles import StateMeta, StateMigrated
 from holdfast.state.key_table import KeyContext, KeyTable
 from holdfast.state.keyed_state import KeyedState, Pending, StateAccess
 from holdfast.state.keygroups import KeyGroupRange
 from holdfast.state.keys import KeyCodec
-from holdfast.state.layout import REGISTRY_KEY
-from holdfast.state.migration import rewrite_entries, rewrite_for
+from holdfast.state.layout import MIGRATED, REGISTRY_KEY, number_bytes, read_number
+from holdfast.state.migration import rewrite_for
 from holdfast.state.registry import TIMERS, StateRegistry
-from holdfast.state.serializers import Serializer
+from holdfast.state.rewriting import Form, Progress, Rewriter
 from holdfast.state.state_kinds import make_state
 from holdfast.state.store import LocalStore, Stamp
 from holdfast.state.stored_keys import stored_keys
@@ -43,6 +43,9 @@ class KeyedScope(NamedTuple):
     key_codec: KeyCodec
     key_groups: KeyGroupRange
     max_parallelism: int
+    subtask: int = 0
+    #: Of the keys, as the program counts them.
+    key_version: int = 0
 
 
 class KeyedStateBackend:
@@ -80,11 +83,14 @@ class KeyedStateBackend:
         self._committed: Stamp | None = None
         stored = store.get(REGISTRY_KEY)
         if stored is None:
-            self._registry = StateRegistry(scope.key_codec.snapshot())
+            self._registry = StateRegistry(scope.key_codec.snapshot(), scope.key_version)
         else:
             self._registry = StateRegistry.decode(stored)
-            scope.key_codec.require_compatible(self._registry.key_serializer, scope.operator_name)
+            scope.key_codec.require_same(self._registry.key_serializer, scope.operator_name)
         self._stored_registry = stored
+        self._names_at_first = {meta.name for meta in self._registry.states()}
+        #: What was migrated since this object was made.
+        self.migrations: list[StateMigrated] = []
 
     # Registration
 
@@ -92,8 +98,8 @@ class KeyedStateBackend:
         """The state of a descriptor: always the same object for one name. ``owned`` is for an operator that shows its
         values to nobody.
 
-        Restored state is checked against the descriptor here, and rewritten if its type needs that, or if it has got or
-        lost a time to live.
+        Restored state is checked against the descriptor here, and rewritten if its type or version needs that, or if it
+        has got or lost a time to live.
         """
         namespaces = None if namespace_type is None else KeyCodec.for_type(resolve(namespace_type))
         serializers = descriptor.serializers()
@@ -103,8 +109,9 @@ class KeyedStateBackend:
         if namespaces is not None:
             snapshots["namespace"] = namespaces.snapshot()
         ttl = descriptor.ttl_config
-        wanted = StateMeta(descriptor.get_name(), _NO_ID, descriptor.kind, snapshots, ttl is not None)
-        meta = self._register(wanted, serializers["value"])
+        version = descriptor.versions.current
+        wanted = StateMeta(descriptor.get_name(), _NO_ID, descriptor.kind, snapshots, ttl is not None, version)
+        meta = self._register(wanted, descriptor)
         if meta.name not in self._states:
             state = make_state(descriptor, self._access, meta, namespaces, self.ttl.time, owned)
             if isinstance(state, ExpiringState):
@@ -130,6 +137,16 @@ class KeyedStateBackend:
         """All states of the store, those included that were restored and not asked for."""
         return self._registry.states()
 
+    def restored_names(self) -> set[str]:
+        """The names of the states that were there before anybody asked for one in this process."""
+        return self._names_at_first
+
+    @property
+    def migrated_in(self) -> int:
+        """The last epoch in which stored entries were migrated; -1 when there was none."""
+        stored = self.store.get(MIGRATED)
+        return -1 if stored is None else read_number(stored)
+
     def adopt_keys(self, other: KeyedStateBackend) -> None:
         """Go on with the stored forms of keys that another backend has computed, if they are the same here."""
         mine, its = self.scope, other.scope
@@ -143,8 +160,7 @@ class KeyedStateBackend:
         """
         state, ttl = self.state(descriptor), descriptor.ttl_config
         codec, context = self.scope.key_codec, self.context
-        meta = self._registry.get(descriptor.get_name())
-        assert meta is not None
+        (meta,) = self._registry.forms(descriptor.get_name())
         # Keys are found in the store: those that have the state only in a cache must be there too.
         self.flush()
         before = context.key, context.identity
@@ -220,28 +236,59 @@ class KeyedStateBackend:
 
     # Inside
 
-    def _register(self, wanted: StateMeta, values: Serializer | None) -> StateMeta:
+    def _register(self, wanted: StateMeta, descriptor: StateDescriptor | None) -> StateMeta:
         """The state of a name, whose id is not known to whoever asks for it."""
-        known = self._registry.get(wanted.name)
-        state_id = self._registry.next_id() if known is None else known.state_id
-        meta = msgspec.structs.replace(wanted, state_id=state_id)
-        if known is None:
-            self._registry.put(meta)
-            return meta
-        if meta.name in self._states or meta.name in self._timers:
-            if meta != known:
-                raise self._disagreement(known, meta)
+        if wanted.name in self._states or wanted.name in self._timers:
+            (known,) = self._registry.forms(wanted.name)
+            if msgspec.structs.replace(wanted, state_id=known.state_id) != known:
+                raise self._disagreement(known, wanted)
             return known
-        rewrite = rewrite_for(self.scope.operator_name, known, meta, values, self.ttl.time.read())
-        if rewrite is not None:
-            rewrite_entries(self.store, self.scope.key_groups, known.state_id, rewrite)
+        known_forms = self._stored_forms(wanted.name, () if descriptor is None else descriptor.former_names)
+        meta = self._migrated(known_forms, wanted, descriptor)
+        for form in known_forms:
+            self._registry.remove(form)
         self._registry.put(meta)
         return meta
+
+    def _stored_forms(self, name: str, former_names: tuple[str, ...]) -> list[StateMeta]:
+        taken = next((former for former in former_names if former in self._states), None)
+        if taken is not None:
+            raise StateDescriptorError(
+                f"Operator '{self.scope.operator_name}' declares the state '{name}' as renamed from '{taken}', which "
+                "it uses as well. Leave one of them out."
+            )
+        return [form for one in (name, *former_names) for form in self._registry.forms(one)]
+
+    def _migrated(
+        self, known_forms: list[StateMeta], wanted: StateMeta, descriptor: StateDescriptor | None
+    ) -> StateMeta:
+        """Make one state of the forms that are stored, in the running transaction."""
+        if not known_forms:
+            return msgspec.structs.replace(wanted, state_id=self._registry.next_id())
+        scope, now = self.scope, self.ttl.time.read()
+        forms = [
+            Form(one.state_id, one.name, one.version, rewrite_for(scope.operator_name, one, wanted, descriptor, now))
+            for one in known_forms
+        ]
+        alone = len(forms) == 1 and (forms[0].rewrite is None or forms[0].rewrite.entry is None)
+        state_id = forms[0].state_id if alone else self._registry.next_id()
+        if not alone or forms[0].rewrite is not None:
+            rewriter = Rewriter(self.store, scope.key_groups, scope.operator_name, scope.key_codec.decode)
+            for number, form in enumerate(forms):
+                versions = form.version, wanted.version
+                progress = Progress(scope.operator_name, scope.subtask, wanted.name, versions)
+                rewriter.rewrite(form, state_id, progress, beside=number > 0)
+                self.migrations.append(progress.done())
+            stamp = self.store.stamp()
+            assert stamp is not None, "a transaction is open"
+            self.store.write([(MIGRATED, number_bytes(stamp.epoch + 1))])
+        return msgspec.structs.replace(wanted, state_id=state_id)
 
     def _disagreement(self, known: StateMeta, meta: StateMeta) -> StateDescriptorError:
         def text(one: StateMeta) -> str:
             types = ", ".join(f"{role} {snapshot['type']}" for role, snapshot in sorted(one.serializers.items()))
-            return f"{one.kind} state of {types or 'no types'}" + (" with a time to live" if one.ttl else "")
+            version = f" in version {one.version}" if one.version else ""
+            return f"{one.kind} state of {types or 'no types'}{version}" + (" with a time to live" if one.ttl else "")
 
         return StateDescriptorError(
             f"Operator '{self.scope.operator_name}' registers the name '{known.name}' twice: as {text(known)}, and as "

@@ -153,20 +153,23 @@ class KeyCodec:
         """What is stored with the state to tell at a restore whether the keys are the same."""
         return {"version": _SNAPSHOT_VERSION, "key": True, "type": self.type_info.to_json(), "hash": KEY_HASH}
 
-    def require_compatible(self, stored: dict[str, Any], operator: str) -> None:
-        """Raise StateMigrationError unless keys stored under ``stored`` are those of this codec: keys never migrate."""
-        if stored == self.snapshot():
-            return
+    def require_readable(self, stored: dict[str, Any], operator: str) -> None:
+        """Raise StateMigrationError for keys that another version of Holdfast stored in another way."""
         if stored.get("version") != _SNAPSHOT_VERSION or stored.get("hash") != KEY_HASH:
             raise StateMigrationError(
                 f"The keys of operator '{operator}' were stored in version {stored.get('version')} with the hash "
                 f"{stored.get('hash')!r}; this Holdfast reads version {_SNAPSHOT_VERSION} with {KEY_HASH!r}. "
                 f"Restore with the version that wrote them."
             )
+
+    def require_same(self, stored: dict[str, Any], operator: str) -> None:
+        """Raise StateMigrationError unless keys stored under ``stored`` are those of this codec."""
+        if stored == self.snapshot():
+            return
+        self.require_readable(stored, operator)
         raise StateMigrationError(
             f"The key type of operator '{operator}' was {TypeInformation.from_json(stored['type'])} when its state was "
-            f"stored and is {self.type_info} now. Key types cannot change: declare the old one, or start the operator "
-            f"without this state (another uid)."
+            f"stored and is {self.type_info} now."
         )
 
     def _hash_each(self, keys: Sequence[Any]) -> Int64Array:

@@ -27,6 +27,8 @@ FIRST_RESERVED_ID = 0xFF00
 REGISTRY_KEY = LOCAL_PREFIX + b"\xff\xfe"
 #: How far the removal of expired entries has come, by state id (see state/ttl_sweep.py).
 SWEEPS = LOCAL_PREFIX + b"\xff\xfd"
+#: The last epoch in which entries were migrated: no snapshot may build on one from before it.
+MIGRATED = LOCAL_PREFIX + b"\xff\xfc"
 #: Above every state entry, below every local one.
 STATES_END = LOCAL_PREFIX
 

@@ -6,7 +6,7 @@ kept as it came and written again, so that a program that leaves a state out for
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,15 +16,9 @@ from holdfast.errors import StateDescriptorError, StateMigrationError
 from holdfast.state.broadcast_state import BroadcastState
 from holdfast.state.descriptors import ListStateDescriptor, MapStateDescriptor, StateDescriptor
 from holdfast.state.handles import DistributionMode, ListStateSnapshot
+from holdfast.state.operator_state_migration import migrated_elements
 from holdfast.state.redistribution import redistribute
-from holdfast.state.serializers import (
-    Compatibility,
-    Serializer,
-    compatibility,
-    migration,
-    serializer_from_snapshot,
-    type_errors_of,
-)
+from holdfast.state.serializers import Serializer, type_errors_of
 
 
 class OperatorListState:
@@ -87,7 +81,8 @@ class RegisteredState:
         if self.state is None or self.descriptor is None:
             return self.restored
         types = {role: serializer.snapshot() for role, serializer in self.descriptor.serializers().items()}
-        return [ListStateSnapshot(name, self.mode, types, self.state.encoded())]
+        version = self.descriptor.versions.current
+        return [ListStateSnapshot(name, self.mode, types, self.state.encoded(), version)]
 
 
 @dataclass
@@ -141,14 +136,10 @@ class DefaultOperatorStateBackend:
         name = descriptor.get_name()
         entry = self._states.maps.setdefault(name, RegisteredState(DistributionMode.BROADCAST))
         if entry.state is None:
+            elements = self._restored(self._states.maps, entry, descriptor)
             serializers = descriptor.serializers()
-            key, value = serializers["map_key"], serializers["value"]
-            elements: list[bytes] = []
-            for snapshot in entry.restored:
-                keys = self._migrated(name, snapshot.serializers["map_key"], key, snapshot.elements[0::2])
-                values = self._migrated(name, snapshot.serializers["value"], value, snapshot.elements[1::2])
-                elements.extend(part for pair in zip(keys, values, strict=True) for part in pair)
-            self._claim(entry, descriptor, BroadcastState(self._owner(name), key, value, elements))
+            state = BroadcastState(self._owner(name), serializers["map_key"], serializers["value"], elements)
+            self._claim(entry, descriptor, state)
         self._check_same(entry.descriptor, descriptor)
         assert isinstance(entry.state, BroadcastState)
         return entry.state
@@ -195,10 +186,8 @@ class DefaultOperatorStateBackend:
         entry = self._states.lists.setdefault(name, RegisteredState(mode))
         self._check_mode(name, entry.mode, mode)
         if entry.state is None:
+            elements = self._restored(self._states.lists, entry, descriptor)
             serializer = descriptor.serializers()["value"]
-            elements: list[bytes] = []
-            for snapshot in entry.restored:
-                elements += self._migrated(name, snapshot.serializers["value"], serializer, snapshot.elements)
             self._claim(entry, descriptor, OperatorListState(self._owner(name), serializer, elements))
         self._check_same(entry.descriptor, descriptor)
         assert isinstance(entry.state, OperatorListState)
@@ -212,15 +201,34 @@ class DefaultOperatorStateBackend:
         entry.descriptor, entry.state, entry.claimed = descriptor, state, True
         entry.restored = []
 
-    def _migrated(self, name: str, stored: Mapping[str, Any], new: Serializer, data: Sequence[bytes]) -> list[bytes]:
-        """The stored elements as the new serializer reads them."""
-        old = serializer_from_snapshot(dict(stored))
-        if compatibility(dict(stored), new) is Compatibility.INCOMPATIBLE:
-            raise StateMigrationError(
-                f"{self._where}: operator state '{name}' was stored with type {old.type_info} and is declared with "
-                f"{new.type_info}, which cannot read it. Declare the old type, or use another name."
+    def _restored(
+        self, names: dict[str, RegisteredState], entry: RegisteredState, descriptor: StateDescriptor
+    ) -> list[bytes]:
+        """What was stored under the name, or under one that it had, as the descriptor's types read it."""
+        stored = list(entry.restored)
+        for name in descriptor.former_names:
+            former = names.get(name)
+            if former is None:
+                continue
+            self._check_former(descriptor, former, name, entry)
+            stored += former.restored
+            del names[name]
+        return migrated_elements(self._where, stored, descriptor)
+
+    def _check_former(
+        self, descriptor: StateDescriptor, former: RegisteredState, name: str, entry: RegisteredState
+    ) -> None:
+        if former.state is not None:
+            raise StateDescriptorError(
+                f"{self._where} declares the {descriptor.describe()} as renamed from '{name}', which it uses as well. "
+                "Leave one of them out."
             )
-        return list(map(migration(old, new), data))
+        self._check_mode(name, former.mode, entry.mode)
+        if any(one.elements for one in entry.restored) and any(one.elements for one in former.restored):
+            raise StateMigrationError(
+                f"{self._where}: operator state '{descriptor.get_name()}' was restored, and so was '{name}', which it "
+                "is said to be renamed from. They cannot become one: leave renamed_from out."
+            )
 
     def _check_mode(self, name: str, was: DistributionMode, now: DistributionMode) -> None:
         if was != now:

@@ -30,11 +30,14 @@ class _StateInfo(msgspec.Struct, array_like=True, frozen=True):
     mode: DistributionMode
     serializers: dict[str, Any]
     count: int
+    version: int
 
 
 def encode_operator_state(states: Sequence[ListStateSnapshot]) -> bytes:
     """The bytes of a snapshot, for ``SubtaskSnapshot.operator_state``."""
-    info = [_StateInfo(state.name, state.mode, state.serializers, len(state.elements)) for state in states]
+    info = [
+        _StateInfo(state.name, state.mode, state.serializers, len(state.elements), state.version) for state in states
+    ]
     return encode_parts_file(info, [element for state in states for element in state.elements])
 
 
@@ -51,7 +54,9 @@ def restore_operator_state(
         # Second pass: the elements that this subtask got.
         values = _read(files, mine)
         return RegisteredStates.of(
-            ListStateSnapshot(one.name, one.mode, one.serializers, tuple(values[place] for place in one.elements))
+            ListStateSnapshot(
+                one.name, one.mode, one.serializers, tuple(values[place] for place in one.elements), one.version
+            )
             for one in mine
         )
 
@@ -66,7 +71,7 @@ def _states_of(
         first = 0
         for one in file.info(list[_StateInfo]):
             places = tuple((len(files) - 1, part) for part in range(first, first + one.count))
-            yield ListStateIndex(one.name, one.mode, one.serializers, places)
+            yield ListStateIndex(one.name, one.mode, one.serializers, places, one.version)
             first += one.count
     for table in snapshot.operator_tables:
         places = ()
@@ -74,7 +79,7 @@ def _states_of(
             elements = stack.enter_context(PartsTableReader.of_state(table.handle, table, reader))
             files.append(elements)
             places = tuple((len(files) - 1, part) for part in range(len(elements)))
-        yield ListStateIndex(table.name, table.mode, table.serializers, places)
+        yield ListStateIndex(table.name, table.mode, table.serializers, places, table.version)
 
 
 def _without_elements(

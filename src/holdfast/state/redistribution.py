@@ -98,10 +98,10 @@ def _elements(written: list[tuple[int, State]]) -> list[tuple[Any, State]]:
 
 
 def _snapshots(elements: list[tuple[Any, State]]) -> Iterator[State]:
-    """One snapshot for each run of elements that were written with the same types.
+    """One snapshot for each run of elements that were written with the same types, in the same version.
 
-    Subtasks differ in them when only some have asked for the state since its type changed.
+    Subtasks differ in them when only some have asked for the state since they changed.
     """
-    for _, run in groupby(elements, key=lambda element: element[1].serializers):
+    for _, run in groupby(elements, key=lambda element: (element[1].serializers, element[1].version)):
         items = list(run)
         yield msgspec.structs.replace(items[0][1], elements=tuple(data for data, _ in items))

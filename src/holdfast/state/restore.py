@@ -11,13 +11,15 @@ from pathlib import Path
 from holdfast.state import registry
 from holdfast.state.canonical.keyed_tables import KeyedTableReader, bytes_of_table
 from holdfast.state.epoch_log import RangeSet, changed_keys
-from holdfast.state.handles import FileHandle, KeyedFile, KeyedSnapshot, NativeImage, SnapshotKind
+from holdfast.state.handles import FileHandle, KeyedFile, KeyedSnapshot, NativeImage, SnapshotKind, StateMigrated
+from holdfast.state.key_collisions import KeyMigrationRun
 from holdfast.state.keyed_file import Entry, KeyedFileReader, reads_at_once
 from holdfast.state.keygroups import UPPER_BOUND_MAX_PARALLELISM, KeyGroupRange
-from holdfast.state.layout import HEAD_LENGTH, REGISTRY_KEY, id_bytes, read_id
+from holdfast.state.layout import HEAD_LENGTH, MIGRATED, REGISTRY_KEY, id_bytes, number_bytes, read_id
 from holdfast.state.migration import stamping
 from holdfast.state.redistribution import assign_keyed
 from holdfast.state.regrouping import Regrouping
+from holdfast.state.rewriting import Progress
 from holdfast.state.rocksdb.restore import entries_of as native_entries
 from holdfast.state.snapshot_io import SnapshotReader
 from holdfast.state.store import LocalStore, Stamp
@@ -36,20 +38,28 @@ class KeyedShare:
     snapshots: tuple[KeyedSnapshot, ...]
     #: Its own key groups.
     key_groups: KeyGroupRange
-    #: Set where the maximum parallelism changes: then everything is read, and what is not its own left out.
+    #: Set where the maximum parallelism or the keys change. Where keys move between key groups with it, everything is
+    #: read, and what is not its own left out.
     regrouping: Regrouping | None = None
+    #: Whose share it is, for progress.
+    subtask: int = 0
 
     @classmethod
     def of(
-        cls, written: Sequence[KeyedSnapshot], key_groups: KeyGroupRange, regrouping: Regrouping | None = None
+        cls,
+        written: Sequence[KeyedSnapshot],
+        key_groups: KeyGroupRange,
+        regrouping: Regrouping | None = None,
+        subtask: int = 0,
     ) -> KeyedShare:
-        wanted = list(written) if regrouping is not None else assign_keyed(written, key_groups)
-        return cls(tuple(sorted(wanted, key=lambda one: one.first_key_group)), key_groups, regrouping)
+        moves = regrouping is not None and regrouping.moves
+        wanted = list(written) if moves else assign_keyed(written, key_groups)
+        return cls(tuple(sorted(wanted, key=lambda one: one.first_key_group)), key_groups, regrouping, subtask)
 
     @property
     def read_groups(self) -> KeyGroupRange:
         """The key groups that it reads."""
-        return self.key_groups if self.regrouping is None else _EVERY_KEY_GROUP
+        return _EVERY_KEY_GROUP if self.regrouping is not None and self.regrouping.moves else self.key_groups
 
     @property
     def whole_image(self) -> NativeImage | None:
@@ -73,27 +83,66 @@ def restore_into(
     stamp: Stamp,
     clock: Callable[[], int] = wall_clock,
     scratch: Path | None = None,
-) -> None:
+) -> StateMigrated | None:
     """Make ``share`` the content of ``store``, at ``stamp``.
 
     What one subtask wrote as the files of its database, and one subtask with the same key groups and the same engine
     reads, is taken as it is. Otherwise its entries are read, from a database below ``scratch``. Of files of entries
     only blocks with key groups of the share are read. Subtasks that gave the same state different ids are brought
     together, as are those that stored it with and without a time to live, and the index of timers is built anew.
-    Without snapshots the store is empty.
+    Without snapshots the store is empty. Gives what was done to keys that were migrated.
     """
     merged, id_changes = registry.merge(share.snapshots)
-    known = [(REGISTRY_KEY, merged.encode())]
     image = share.whole_image
-    if image is not None and store.load_native(image, reader, known, stamp):
-        return
+    if image is not None and store.load_native(image, reader, [(REGISTRY_KEY, merged.encode())], stamp):
+        return None
+
+    def read() -> Iterator[tuple[bytes, bytes]]:
+        return chain.from_iterable(
+            _renamed(_stamped(_entries_of(share, snapshot, reader, scratch), snapshot, changes, merged, clock), changes)
+            for snapshot, changes in zip(share.snapshots, id_changes, strict=True)
+        )
+
+    regrouping = share.regrouping
+    if regrouping is None:
+        _load(store, share, merged, read(), stamp)
+    elif regrouping.keys is None or not share.snapshots:
+        moved = regrouping.of_range(read(), share.key_groups)
+        _load(store, share, merged, ((one.stored, one.value) for one in moved), stamp)
+    else:
+        return _load_migrated(store, share, merged, read, stamp)
+    return None
+
+
+def _load_migrated(
+    store: LocalStore,
+    share: KeyedShare,
+    merged: registry.StateRegistry,
+    read: Callable[[], Iterator[tuple[bytes, bytes]]],
+    stamp: Stamp,
+) -> StateMigrated:
+    """The same with keys that change."""
+    regrouping = share.regrouping
+    assert regrouping is not None and regrouping.keys is not None
+    plan = regrouping.keys
+    progress = Progress(plan.rewrite.operator, share.subtask, "*", plan.versions)
+    run = KeyMigrationRun(regrouping, plan, merged.states(), read)
+    merged.key_serializer, merged.key_version = regrouping.codec.snapshot(), plan.versions[1]
+    marks = [(MIGRATED, number_bytes(stamp.epoch + 1))]
+    _load(store, share, merged, run.entries(share.key_groups, progress), stamp, marks)
+    return progress.done()
+
+
+def _load(
+    store: LocalStore,
+    share: KeyedShare,
+    merged: registry.StateRegistry,
+    entries: Iterator[Entry],
+    stamp: Stamp,
+    marks: Sequence[Entry] = (),
+) -> None:
     timer_ids = {meta.state_id for meta in merged.states() if meta.kind == registry.TIMERS}
-    entries: Iterator[tuple[bytes, bytes]] = chain.from_iterable(
-        _renamed(_stamped(_entries_of(share, snapshot, reader, scratch), snapshot, merged, clock), changes)
-        for snapshot, changes in zip(share.snapshots, id_changes, strict=True)
-    )
-    if share.regrouping is not None:
-        entries = share.regrouping.of_range(entries, share.key_groups)
+    known: list[Entry] = [(REGISTRY_KEY, merged.encode()), *marks]
     store.load(chain([known] if share.snapshots else [], _batches(entries, timer_ids)), stamp)
 
 
@@ -169,12 +218,16 @@ def _applied(
 def _stamped(
     entries: Iterator[tuple[bytes, bytes]],
     snapshot: KeyedSnapshot,
+    changes: dict[int, int],
     merged: registry.StateRegistry,
     clock: Callable[[], int],
 ) -> Iterator[tuple[bytes, bytes]]:
     """Entries with times of access where the registry says so and this snapshot has none."""
-    expiring = {meta.name for meta in merged.states() if meta.ttl}
-    bare = {meta.state_id: meta.kind for meta in snapshot.states if not meta.ttl and meta.name in expiring}
+    bare = {
+        meta.state_id: meta.kind
+        for meta in snapshot.states
+        if not meta.ttl and merged.of_id(changes.get(meta.state_id, meta.state_id)).ttl
+    }
     if not bare:
         return entries
     now = clock()
@@ -190,7 +243,7 @@ def _renamed(entries: Iterator[tuple[bytes, bytes]], changes: dict[int, int]) ->
     return ((key[:2] + ids.get(read_id(key), key[2:HEAD_LENGTH]) + key[HEAD_LENGTH:], value) for key, value in entries)
 
 
-def _batches(entries: Iterator[tuple[bytes, bytes]], timer_ids: set[int]) -> Iterator[list[Entry]]:
+def _batches(entries: Iterator[Entry], timer_ids: set[int]) -> Iterator[list[Entry]]:
     """Entries to load, those of the timer index with the timers."""
     while batch := list(islice(entries, _BATCH)):
         loaded: list[Entry] = list(batch)

@@ -21,6 +21,7 @@ from holdfast.state.storage_forms import form_of
 from holdfast.state.storage_scalars import Form, Mismatch
 from holdfast.state.type_changes import change_between
 from holdfast.types import pickling
+from holdfast.types.bare import bare
 from holdfast.types.instant import Instant
 from holdfast.types.typeinfo import PickledBytesTypeInfo, TypeInformation
 
@@ -88,6 +89,13 @@ def serializer_from_snapshot(snapshot: dict[str, Any]) -> Serializer:
     return Serializer(TypeInformation.from_json(snapshot["type"]))
 
 
+def old_values(snapshot: dict[str, Any]) -> Serializer:
+    """The same for values that a function of the program migrates: instances of classes are rows, since their class may
+    have changed, or gone, since then.
+    """
+    return Serializer(bare(serializer_from_snapshot(snapshot).type_info))
+
+
 class Compatibility(Enum):
     """How a new serializer stands to data that an old one wrote.
 
@@ -117,8 +125,9 @@ def migration(old: Serializer, new: Serializer) -> Callable[[bytes], bytes]:
     if change is None:
         raise StateMigrationError(
             f"Stored values of type {old.type_info.describe()} cannot become {new.type_info.describe()}. A type may "
-            f"become wider (INT to LONG, FLOAT to DOUBLE), and a named row or a dataclass may gain fields that have a "
-            f"default or may be None, lose fields and reorder them. Declare the old type, or start without this state."
+            f"become wider (INT to LONG, FLOAT to DOUBLE), and a named row or a class may gain fields that have a "
+            f"default or may be None, lose fields and reorder them. Declare the old type, or give the state a function "
+            f"that migrates it: descriptor.migrate_from(version, function)."
         )
     read = msgspec.msgpack.Decoder(old.form.stored_type).decode
     return lambda data: _encode(change(read(data)))

@@ -28,10 +28,15 @@ def strategies_of(backend: KeyedStateBackend, request: CheckpointRequest) -> tup
 def sync_prepare(
     backend: KeyedStateBackend, request: CheckpointRequest, operator_id: str, subtask: int
 ) -> PreparedSnapshot:
-    """Pin the backend's content as it is now, changes of the running epoch included. A savepoint builds on nothing."""
+    """Pin the backend's content as it is now, changes of the running epoch included. A savepoint builds on nothing, nor
+    does the first checkpoint behind a migration: what was stored before has another form.
+    """
     backend.end_epoch()
-    savepoint = request.checkpoint_type.is_savepoint
-    base_epoch = None if savepoint else request.base_epoch_for(operator_id, subtask)
+    base_epoch = None
+    if not request.checkpoint_type.is_savepoint:
+        base_epoch = request.base_epoch_for(operator_id, subtask)
+        if base_epoch is not None and backend.migrated_in > base_epoch:
+            base_epoch = None
     prepared = (strategy.prepare(backend, request, base_epoch) for strategy in strategies_of(backend, request))
     return next(one for one in prepared if one is not None)
 

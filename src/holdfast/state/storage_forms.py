@@ -7,14 +7,16 @@ do. What is plain already (numbers, text, bytes, and tuples, lists and dicts of 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypedDict
+from operator import attrgetter
+from typing import Any
 
 from holdfast.state.storage_scalars import Form, Mismatch, basic_form, decimal_form
 from holdfast.types import pickling
+from holdfast.types.classes import qualified_name
 from holdfast.types.row import Row
 from holdfast.types.typeinfo import (
     BasicTypeInfo,
-    DataclassTypeInfo,
+    ClassTypeInfo,
     DecimalTypeInfo,
     ElementsTypeInfo,
     MapTypeInfo,
@@ -34,8 +36,8 @@ def form_of(type_info: TypeInformation) -> Form:
         return _tuple(type_info)
     if isinstance(type_info, RowTypeInfo):
         return _row(type_info)
-    if isinstance(type_info, DataclassTypeInfo):
-        return _dataclass(type_info)
+    if isinstance(type_info, ClassTypeInfo):
+        return _instance(type_info)
     if isinstance(type_info, ElementsTypeInfo):
         return _elements(type_info)
     if isinstance(type_info, MapTypeInfo):
@@ -122,28 +124,28 @@ def _unpack_fields(fields: Sequence[Form], make: Callable[[list[Any]], Any]) -> 
     return unpack
 
 
-def _dataclass(type_info: DataclassTypeInfo) -> Form:
-    """Stored by field name, so that fields can come and go."""
-    fields = {name: form_of(field) for name, field in zip(type_info.field_names, type_info.field_types, strict=True)}
-    packs = {name: field.pack for name, field in fields.items()}
-    unpacks = {name: field.unpack for name, field in fields.items()}
+def _instance(type_info: ClassTypeInfo) -> Form:
+    """Stored as a row of the same fields, so that the values can be read when the class is gone."""
+    fields = [form_of(field) for field in type_info.field_types]
+    packs = [field.pack for field in fields]
+    values_of = _values_getter(type_info)
+    make = type_info.maker()
 
     def pack(value: Any) -> Any:
         # A class of the main program is another object in every process, so its name counts.
-        if f"{type(value).__module__}:{type(value).__qualname__}" != type_info.class_name:
+        if qualified_name(type(value)) != type_info.class_name:
             raise Mismatch(type_info, value)
-        parts = [(name, pack_field, getattr(value, name)) for name, pack_field in packs.items()]
-        return {name: None if part is None else pack_field(part) for name, pack_field, part in parts}
+        pairs = zip(packs, values_of(value), strict=True)
+        return tuple([None if part is None else pack_field(part) for pack_field, part in pairs])
 
-    def unpack(stored: Any) -> Any:
-        values = {
-            name: stored[name] if stored[name] is None or read is None else read(stored[name])
-            for name, read in unpacks.items()
-        }
-        return type_info.require_class()(**values)
+    return Form(_array_type(fields), pack, _unpack_fields(fields, make) or make, ranged=_any_ranged(*fields))
 
-    stored_type = TypedDict("Stored", {name: field.stored_type | None for name, field in fields.items()})  # type: ignore[misc]
-    return Form(stored_type, pack, unpack, ranged=_any_ranged(*fields.values()))
+
+def _values_getter(type_info: ClassTypeInfo) -> Callable[[Any], Sequence[Any]]:
+    names = type_info.field_names
+    if len(names) == 1:
+        return lambda value: (getattr(value, names[0]),)
+    return attrgetter(*names)
 
 
 def _elements(type_info: ElementsTypeInfo) -> Form:

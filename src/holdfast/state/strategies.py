@@ -61,4 +61,5 @@ def empty_frame(backend: KeyedStateBackend) -> KeyedSnapshot:
         states=backend.states_meta(),
         key_serializer=scope.key_codec.snapshot(),
         backend=backend.backend_name,
+        key_version=scope.key_version,
     )

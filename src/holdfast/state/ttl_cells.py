@@ -28,14 +28,21 @@ def deadline(config: StateTtlConfig, now: int) -> bytes:
     return time_bytes(now - config.milliseconds)
 
 
-def restamped(rewrite: Callable[[bytes], bytes], had: bool, has: bool, now: int) -> Callable[[bytes], bytes]:
+def restamped(
+    rewrite: Callable[[bytes], bytes | None], had: bool, has: bool, now: int
+) -> Callable[[bytes], bytes | None]:
     """``rewrite`` for bytes that stand behind a time before, after, or both. A time that is missing becomes ``now``."""
     stamp = time_bytes(now)
-    if had and has:
-        return lambda data: data[:STAMP] + rewrite(data[STAMP:])
-    if had:
-        return lambda data: rewrite(data[STAMP:])
-    return (lambda data: stamp + rewrite(data)) if has else rewrite
+    if not had and not has:
+        return rewrite
+
+    def restamp(data: bytes) -> bytes | None:
+        found = rewrite(data[STAMP:] if had else data)
+        if found is None or not has:
+            return found
+        return (data[:STAMP] if had else stamp) + found
+
+    return restamp
 
 
 class ExpiringCells(Cells):

@@ -1,15 +1,13 @@
 """What may happen to a type between two runs of a program, and how stored bytes follow it.
 
-A type may become wider (BYTE -> SHORT -> INT -> LONG, FLOAT -> DOUBLE), and one whose fields have names (a named row, a
-dataclass) may gain fields that have a default or may be None, lose fields and reorder them. The rules hold inside of
-composites too. Nothing else may change.
+A type may become wider (BYTE -> SHORT -> INT -> LONG, FLOAT -> DOUBLE, CHAR -> STRING, a DECIMAL with more digits
+before or behind the point), and one whose fields have names (a named row, a dataclass, NamedTuple or struct) may gain
+fields that have a default or may be None, lose fields and reorder them. The rules hold inside of composites too; the
+keys of a map must stay different from each other, so that theirs lose no field. Nothing else may change.
 """
 
 from __future__ import annotations
 
-import dataclasses
-import types
-import typing
 from collections.abc import Callable
 from typing import Any
 
@@ -17,7 +15,8 @@ from holdfast.state.storage_forms import form_of
 from holdfast.types.typeinfo import (
     BasicType,
     BasicTypeInfo,
-    DataclassTypeInfo,
+    ClassTypeInfo,
+    DecimalTypeInfo,
     ElementsTypeInfo,
     FieldsTypeInfo,
     MapTypeInfo,
@@ -33,7 +32,12 @@ _WIDER = {
     BasicType.SHORT: (BasicType.INT, BasicType.LONG),
     BasicType.INT: (BasicType.LONG,),
     BasicType.FLOAT: (BasicType.DOUBLE,),
+    BasicType.CHAR: (BasicType.STRING,),
 }
+#: In the place of a position: the old type does not have the field.
+_ABSENT = -1
+
+NamedFields = RowTypeInfo | ClassTypeInfo
 
 
 def _same(stored: Any) -> Any:
@@ -46,18 +50,20 @@ def change_between(old: TypeInformation, new: TypeInformation) -> Change | None:
         return _same
     if isinstance(old, BasicTypeInfo) and isinstance(new, BasicTypeInfo):
         return _same if new.basic in _WIDER.get(old.basic, ()) else None
-    if type(old) is not type(new):
+    if isinstance(old, DecimalTypeInfo) and isinstance(new, DecimalTypeInfo):
+        whole = new.precision - new.scale >= old.precision - old.scale
+        return _same if whole and new.scale >= old.scale else None
+    if named_alike(old, new):
+        assert isinstance(old, NamedFields) and isinstance(new, NamedFields)
+        return _change_named(old, new)
+    if type(old) is not type(new) or isinstance(old, ClassTypeInfo):
         return None
     if isinstance(old, ElementsTypeInfo) and isinstance(new, ElementsTypeInfo):
         return _change_elements(old, new)
     if isinstance(old, MapTypeInfo) and isinstance(new, MapTypeInfo):
         return _change_map(old, new)
-    if isinstance(old, DataclassTypeInfo) and isinstance(new, DataclassTypeInfo):
-        return _change_dataclass(old, new)
-    if isinstance(old, RowTypeInfo) and isinstance(new, RowTypeInfo):
-        if old.named != new.named:
-            return None
-        return _change_named(old, new) if new.named else _change_positions(old, new)
+    if isinstance(old, RowTypeInfo) and isinstance(new, RowTypeInfo) and old.named != new.named:
+        return None
     if isinstance(old, FieldsTypeInfo) and isinstance(new, FieldsTypeInfo):
         return _change_positions(old, new)
     return None
@@ -70,7 +76,7 @@ def _change_elements(old: ElementsTypeInfo, new: ElementsTypeInfo) -> Change | N
 
 def _change_map(old: MapTypeInfo, new: MapTypeInfo) -> Change | None:
     key, value = change_between(old.key_type, new.key_type), change_between(old.value_type, new.value_type)
-    if key is None or value is None:
+    if key is None or value is None or not loses_nothing(old.key_type, new.key_type):
         return None
 
     def change(stored: Any) -> Any:
@@ -91,60 +97,72 @@ def _change_positions(old: FieldsTypeInfo, new: FieldsTypeInfo) -> Change | None
     return lambda stored: [_apply(change, part) for change, part in zip(possible, stored, strict=True)]
 
 
-def _change_named(old: RowTypeInfo, new: RowTypeInfo) -> Change | None:
-    """Fields that are new are None."""
-    kept = _kept_fields(old, new)
-    if kept is None:
+def _change_named(old: NamedFields, new: NamedFields) -> Change | None:
+    """Fields that are new have their default."""
+    sources = sources_of(old, new)
+    if all(source is None for source in sources):
         return None
-    positions = {name: position for position, name in enumerate(old.field_names)}
-    reads = [(positions[name], kept[name]) if name in kept else None for name in new.field_names]
-    return lambda stored: [None if read is None else _apply(read[1], stored[read[0]]) for read in reads]
-
-
-def _change_dataclass(old: DataclassTypeInfo, new: DataclassTypeInfo) -> Change | None:
-    """Fields that are new have their default, or are None where they may be."""
-    kept = _kept_fields(old, new)
-    if old.class_name != new.class_name or kept is None:
-        return None
-    added = {name: _default(new, name) for name in new.field_names if name not in kept}
-    defaults = {name: default for name, default in added.items() if default is not None}
-    if len(defaults) < len(added):
-        return None
-
-    def change(stored: Any) -> Any:
-        return {
-            name: _apply(kept[name], stored[name]) if name in kept else defaults[name]() for name in new.field_names
-        }
-
-    return change
-
-
-def _kept_fields(old: FieldsTypeInfo, new: FieldsTypeInfo) -> dict[str, Change] | None:
-    """The changes of the fields that both have. None when one is impossible, or when none is left."""
-    types_before = dict(zip(old.field_names, old.field_types, strict=True))
-    kept: dict[str, Change] = {}
-    for name, field in zip(new.field_names, new.field_types, strict=True):
-        if name in types_before:
-            change = change_between(types_before[name], field)
+    reads: list[tuple[int, Change]] = []
+    for name, field, source in zip(new.field_names, new.field_types, sources, strict=True):
+        if source is None:
+            default = new.default_of(name)
+            if default is None:
+                return None
+            reads.append((_ABSENT, _default_stored(field, default)))
+        else:
+            change = change_between(old.field_types[source], field)
             if change is None:
                 return None
-            kept[name] = change
-    return kept or None
+            reads.append((source, change))
+
+    def change_all(stored: Any) -> Any:
+        return [
+            change(None) if position == _ABSENT else _apply(change, stored[position]) for position, change in reads
+        ]
+
+    return change_all
 
 
-def _default(type_info: DataclassTypeInfo, name: str) -> Callable[[], Any] | None:
-    """Makes the stored value of a field that old values do not have; None when the dataclass says none."""
-    cls = type_info.require_class()
-    field = next(field for field in dataclasses.fields(cls) if field.name == name)
-    pack = form_of(type_info.field_types[type_info.field_names.index(name)]).pack
-    if field.default is not dataclasses.MISSING:
-        return lambda: None if field.default is None else pack(field.default)
-    if field.default_factory is not dataclasses.MISSING:
-        make = field.default_factory
-        return lambda: pack(make())
-    hint = typing.get_type_hints(cls)[name]
-    optional = typing.get_origin(hint) in (typing.Union, types.UnionType) and type(None) in typing.get_args(hint)
-    return (lambda: None) if optional else None
+def sources_of(old: NamedFields, new: NamedFields) -> list[int | None]:
+    """For each field of ``new`` the position of its value in ``old``: under its name, or under one of its aliases."""
+    positions = {name: position for position, name in enumerate(old.field_names)}
+    aliases = (new.aliases or {}) if isinstance(new, RowTypeInfo) else {}
+    return [
+        next((positions[known] for known in (name, *aliases.get(name, ())) if known in positions), None)
+        for name in new.field_names
+    ]
+
+
+def loses_nothing(old: TypeInformation, new: TypeInformation) -> bool:
+    """Whether different values of ``old`` stay different as values of ``new``: no field is left out."""
+    if named_alike(old, new):
+        assert isinstance(old, NamedFields) and isinstance(new, NamedFields)
+        sources = sources_of(old, new)
+        kept = {source for source in sources if source is not None}
+        return len(kept) == len(old.field_names) and all(
+            loses_nothing(old.field_types[source], field)
+            for source, field in zip(sources, new.field_types, strict=True)
+            if source is not None
+        )
+    if isinstance(old, FieldsTypeInfo) and isinstance(new, FieldsTypeInfo):
+        return all(map(loses_nothing, old.field_types, new.field_types))
+    if isinstance(old, ElementsTypeInfo) and isinstance(new, ElementsTypeInfo):
+        return loses_nothing(old.element_type, new.element_type)
+    if isinstance(old, MapTypeInfo) and isinstance(new, MapTypeInfo):
+        return loses_nothing(old.value_type, new.value_type)
+    return True
+
+
+def named_alike(old: TypeInformation, new: TypeInformation) -> bool:
+    """Whether both are rows with names, or both the class of one name, of whatever kind."""
+    if isinstance(old, ClassTypeInfo) and isinstance(new, ClassTypeInfo):
+        return old.class_name == new.class_name
+    return isinstance(old, RowTypeInfo) and isinstance(new, RowTypeInfo) and old.named and new.named
+
+
+def _default_stored(field: TypeInformation, default: Callable[[], Any]) -> Change:
+    pack = form_of(field).pack
+    return lambda _: None if (value := default()) is None else pack(value)
 
 
 def _apply(change: Change, part: Any) -> Any:

@@ -10,10 +10,10 @@ from typing import Any
 import pyarrow as pa
 
 from holdfast.types import pickling
+from holdfast.types.classes import ClassTypeInfo
 from holdfast.types.information import (
     BasicType,
     BasicTypeInfo,
-    DataclassTypeInfo,
     ElementsTypeInfo,
     FieldsTypeInfo,
     MapTypeInfo,
@@ -43,21 +43,21 @@ def column_reader(type_info: TypeInformation) -> ColumnReader:
 
 
 def records_from_columns(type_info: FieldsTypeInfo) -> Callable[[Sequence[list[Any]]], list[Any]]:
-    """Makes tuples, rows or dataclass instances from one list per field."""
+    """Makes tuples, rows or instances of a class from one list per field."""
     if isinstance(type_info, RowTypeInfo):
         make_row = Row.factory(type_info.field_names if type_info.named else None)
         return lambda columns: list(map(make_row, zip(*columns, strict=True)))
-    if isinstance(type_info, DataclassTypeInfo):
+    if isinstance(type_info, ClassTypeInfo):
         return _instances_from_columns(type_info)
     return lambda columns: list(zip(*columns, strict=True))
 
 
-def _instances_from_columns(type_info: DataclassTypeInfo) -> Callable[[Sequence[list[Any]]], list[Any]]:
-    cls, names = type_info.require_class(), type_info.field_names
-    parameters: dict[str, Any] = getattr(cls, "__dataclass_fields__", {})
-    if any(parameters[name].kw_only for name in names):
-        return lambda columns: [cls(**dict(zip(names, values, strict=True))) for values in zip(*columns, strict=True)]
-    return lambda columns: list(map(cls, *columns))
+def _instances_from_columns(type_info: ClassTypeInfo) -> Callable[[Sequence[list[Any]]], list[Any]]:
+    if type_info.positional:
+        cls = type_info.require_class()
+        return lambda columns: list(map(cls, *columns))
+    make = type_info.maker()
+    return lambda columns: list(map(make, zip(*columns, strict=True)))
 
 
 def _plain(array: pa.Array) -> list[Any]:

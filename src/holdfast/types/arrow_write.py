@@ -17,10 +17,10 @@ import numpy as np
 import pyarrow as pa
 
 from holdfast.types import pickling
+from holdfast.types.classes import ClassTypeInfo, qualified_name
 from holdfast.types.information import (
     BasicType,
     BasicTypeInfo,
-    DataclassTypeInfo,
     DecimalTypeInfo,
     ElementsTypeInfo,
     FieldsTypeInfo,
@@ -78,8 +78,8 @@ def column_writer(type_info: TypeInformation) -> ColumnWriter:
 
 
 def columns_from_records(type_info: FieldsTypeInfo) -> Callable[[Sequence[Any]], list[Sequence[Any]]]:
-    """Takes tuples, rows or dataclass instances apart, one sequence per field; raises for a record of another shape."""
-    if isinstance(type_info, DataclassTypeInfo):
+    """Takes tuples, rows or instances of a class apart, one sequence per field; raises where one has another shape."""
+    if isinstance(type_info, ClassTypeInfo):
         return _columns_from_instances(type_info)
     count = len(type_info.field_types)
     names = type_info.field_names if isinstance(type_info, RowTypeInfo) and type_info.named else None
@@ -110,13 +110,13 @@ def _in_field_order(records: Sequence[Any], names: tuple[str, ...] | None) -> Se
     return [row.get_fields_by_names(names) if type(row) in permuted else row for row in records]
 
 
-def _columns_from_instances(type_info: DataclassTypeInfo) -> Callable[[Sequence[Any]], list[Sequence[Any]]]:
+def _columns_from_instances(type_info: ClassTypeInfo) -> Callable[[Sequence[Any]], list[Sequence[Any]]]:
     getters = [attrgetter(name) for name in type_info.field_names]
 
     def split(records: Sequence[Any]) -> list[Sequence[Any]]:
         for cls in set(map(type, records)):
             # By name, because a class of the main program is another object in every process.
-            if all(f"{base.__module__}:{base.__qualname__}" != type_info.class_name for base in cls.__mro__):
+            if all(qualified_name(base) != type_info.class_name for base in cls.__mro__):
                 raise TypeError(f"it is a {cls.__name__} and not a {type_info.class_name}")
         return [list(map(getter, records)) for getter in getters]
 

@@ -8,7 +8,9 @@ TypeInformation
 │   └── ListTypeInfo, PrimitiveArrayTypeInfo, BasicArrayTypeInfo, ObjectArrayTypeInfo
 ├── MapTypeInfo              Python dicts
 └── FieldsTypeInfo           a fixed number of fields: columns of their own in Arrow
-    └── TupleTypeInfo, RowTypeInfo, DataclassTypeInfo
+    ├── TupleTypeInfo, RowTypeInfo
+    └── ClassTypeInfo        instances of a class (classes.py)
+        └── DataclassTypeInfo, NamedTupleTypeInfo, StructTypeInfo
 
 Type information is a value: equal when it describes the same type, hashable, picklable, and ``to_json`` gives a
 text-only form that stays readable for as long as there are savepoints. Every field and element may be None.
@@ -16,10 +18,9 @@ text-only form that stays readable for as long as there are savepoints. Every fi
 
 from __future__ import annotations
 
-import importlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, is_dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, ClassVar
 
@@ -316,9 +317,15 @@ class TupleTypeInfo(FieldsTypeInfo):
 
 @dataclass(frozen=True, repr=False)
 class RowTypeInfo(FieldsTypeInfo):
-    """``named`` is False for ``Types.ROW``, whose rows have positions only."""
+    """``named`` is False for ``Types.ROW``, whose rows have positions only.
+
+    ``defaults`` and ``aliases`` say how stored rows without a field follow this type: with its default, or with the
+    field that had one of its other names. They are no part of what the type is. Without them a new field is None.
+    """
 
     named: bool = True
+    defaults: Mapping[str, Any] | None = field(default=None, compare=False)
+    aliases: Mapping[str, tuple[str, ...]] | None = field(default=None, compare=False)
     kind: ClassVar[str] = "row"
     label: ClassVar[str] = "ROW"
 
@@ -327,42 +334,15 @@ class RowTypeInfo(FieldsTypeInfo):
             return super().describe()
         return f"ROW<{', '.join(type_info.describe() for type_info in self.field_types)}>"
 
+    def default_of(self, name: str) -> Callable[[], Any] | None:
+        """Makes the value of a field that a stored row does not have; None where there must be one."""
+        if self.defaults is None:
+            return lambda: None
+        defaults = self.defaults
+        return (lambda: defaults[name]) if name in defaults else None
+
     def to_json(self) -> dict[str, Any]:
         return {**super().to_json(), "named": self.named}
-
-
-@dataclass(frozen=True, repr=False)
-class DataclassTypeInfo(FieldsTypeInfo):
-    """Instances of a dataclass.
-
-    Types are equal when the class has the same name and fields: a class of the main program is another object in every
-    process, and a class that no longer exists must still be describable.
-    """
-
-    class_name: str = ""
-    cls: type | None = field(default=None, compare=False)
-    kind: ClassVar[str] = "dataclass"
-    label: ClassVar[str] = "DATACLASS"
-
-    @property
-    def immutable(self) -> bool:
-        frozen = self.cls is not None and self.cls.__dataclass_params__.frozen  # type: ignore[attr-defined]
-        return frozen and all(type_info.immutable for type_info in self.field_types)
-
-    def describe(self) -> str:
-        return f"DATACLASS {self.class_name}{super().describe().removeprefix(self.label)}"
-
-    def to_json(self) -> dict[str, Any]:
-        return {**super().to_json(), "class": self.class_name}
-
-    def require_class(self) -> type:
-        """The class itself; raises when this type came from a stored form and the class was moved or removed."""
-        if self.cls is None:
-            raise ProgramError(
-                f"The dataclass {self.class_name} cannot be imported in this process; "
-                f"keep it under this name in a module that both driver and executors can import"
-            )
-        return self.cls
 
 
 def positional_names(count: int) -> tuple[str, ...]:
@@ -376,20 +356,15 @@ def _check_type(value: object, label: str) -> None:
         )
 
 
-def _fields_of(data: dict[str, Any]) -> tuple[tuple[TypeInformation, ...], tuple[str, ...]]:
+def register_kind(kind: str, reader: Callable[[dict[str, Any]], TypeInformation]) -> None:
+    """Let ``from_json`` read another kind of type."""
+    _READERS[kind] = reader
+
+
+def fields_from_json(data: dict[str, Any]) -> tuple[tuple[TypeInformation, ...], tuple[str, ...]]:
+    """Types and names of the fields in a stored form."""
     types = tuple(TypeInformation.from_json(stored) for _, stored in data["fields"])
     return types, tuple(name for name, _ in data["fields"])
-
-
-def _find_dataclass(class_name: str) -> type | None:
-    module_name, _, qualified_name = class_name.partition(":")
-    try:
-        found: Any = importlib.import_module(module_name)
-        for part in qualified_name.split("."):
-            found = getattr(found, part)
-    except (ImportError, AttributeError):
-        return None
-    return found if isinstance(found, type) and is_dataclass(found) else None
 
 
 _READERS: dict[str, Callable[[dict[str, Any]], TypeInformation]] = {
@@ -401,9 +376,6 @@ _READERS: dict[str, Callable[[dict[str, Any]], TypeInformation]] = {
     "basic_array": lambda data: BasicArrayTypeInfo(TypeInformation.from_json(data["element"])),
     "object_array": lambda data: ObjectArrayTypeInfo(TypeInformation.from_json(data["element"])),
     "map": lambda data: MapTypeInfo(TypeInformation.from_json(data["key"]), TypeInformation.from_json(data["value"])),
-    "tuple": lambda data: TupleTypeInfo(_fields_of(data)[0]),
-    "row": lambda data: RowTypeInfo(*_fields_of(data), named=data["named"]),
-    "dataclass": lambda data: DataclassTypeInfo(
-        *_fields_of(data), class_name=data["class"], cls=_find_dataclass(data["class"])
-    ),
+    "tuple": lambda data: TupleTypeInfo(fields_from_json(data)[0]),
+    "row": lambda data: RowTypeInfo(*fields_from_json(data), named=data["named"]),
 }

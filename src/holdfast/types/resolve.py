@@ -6,13 +6,15 @@ import datetime
 import decimal
 import types
 import typing
-from dataclasses import fields, is_dataclass
+from collections.abc import Mapping
 from typing import Any
 
 from holdfast.errors import ProgramError
+from holdfast.types.avro import avro_type
+from holdfast.types.classes import CLASS_KINDS, ClassTypeInfo
 from holdfast.types.ddl import parse_ddl
 from holdfast.types.instant import Instant
-from holdfast.types.typeinfo import DataclassTypeInfo, TypeInformation, Types
+from holdfast.types.typeinfo import TypeInformation, Types
 
 _PYTHON_TYPES: dict[Any, TypeInformation] = {
     int: Types.LONG(),
@@ -31,7 +33,9 @@ _PYTHON_TYPES: dict[Any, TypeInformation] = {
 
 
 def resolve(type_like: Any) -> TypeInformation:
-    """The type information of a Types value, DDL text, Spark DataType, Python type or dataclass; of None: pickled."""
+    """The type information of a Types value, a DDL text, a Spark DataType, an Avro schema, a Python type, a dataclass,
+    NamedTuple or msgspec struct; of None: pickled.
+    """
     return _resolve(type_like, ())
 
 
@@ -41,11 +45,14 @@ def _resolve(type_like: Any, inside: tuple[type, ...]) -> TypeInformation:
     if isinstance(type_like, TypeInformation):
         return type_like
     if isinstance(type_like, str):
-        return parse_ddl(type_like)
+        return avro_type(type_like) if type_like.lstrip().startswith("{") else parse_ddl(type_like)
     if _is_spark_type(type_like):
         return _from_spark(type_like.jsonValue())
-    if isinstance(type_like, type) and is_dataclass(type_like) and type_like not in _PYTHON_TYPES:
-        return _from_dataclass(type_like, inside)
+    if isinstance(type_like, Mapping):
+        return avro_type(type_like)
+    kind = next((one for one in CLASS_KINDS if one.takes(type_like)), None)
+    if kind is not None and type_like not in _PYTHON_TYPES:
+        return _from_class(kind, type_like, inside)
     origin = typing.get_origin(type_like)
     if origin is not None:
         return _from_generic(type_like, origin, inside)
@@ -73,22 +80,10 @@ def _from_generic(type_like: Any, origin: Any, inside: tuple[type, ...]) -> Type
     raise _unknown(type_like)
 
 
-def _from_dataclass(cls: type, inside: tuple[type, ...]) -> TypeInformation:
+def _from_class(kind: type[ClassTypeInfo], cls: type, inside: tuple[type, ...]) -> TypeInformation:
     if cls in inside:
-        raise ProgramError(
-            f"The dataclass {cls.__qualname__} contains itself; declare that field as typing.Any to pickle it"
-        )
-    try:
-        hints = typing.get_type_hints(cls, include_extras=True)
-    except NameError as error:
-        raise ProgramError(
-            f"The field types of the dataclass {cls.__qualname__} cannot be evaluated ({error}); "
-            f"define it and its field types at the top level of a module"
-        ) from error
-    # Fields that the constructor does not take are derived from the others, so they are not stored.
-    names = tuple(entry.name for entry in fields(cls) if entry.init)
-    field_types = tuple(_resolve(hints[name], (*inside, cls)) for name in names)
-    return DataclassTypeInfo(field_types, names, class_name=f"{cls.__module__}:{cls.__qualname__}", cls=cls)
+        raise ProgramError(f"{cls.__qualname__} contains itself; declare that field as typing.Any to pickle it")
+    return kind.of(cls, lambda hint: _resolve(hint, (*inside, cls)))
 
 
 def _is_spark_type(value: Any) -> bool:
@@ -115,6 +110,6 @@ def _from_spark(described: Any) -> TypeInformation:
 def _unknown(type_like: Any) -> ProgramError:
     return ProgramError(
         f"{type_like!r} is not a type that Holdfast knows. Use Types.*, a Spark DDL text such as 'a INT, b STRING', "
-        f"a Spark DataType, int, float, str, bytes, bool, date, time, datetime, Decimal, list[T], dict[K, V], "
-        f"tuple[A, B], a dataclass, or None to pickle"
+        f"a Spark DataType, an Avro schema, int, float, str, bytes, bool, date, time, datetime, Decimal, list[T], "
+        f"dict[K, V], tuple[A, B], a dataclass, NamedTuple or msgspec.Struct, or None to pickle"
     )

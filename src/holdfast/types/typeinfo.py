@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
+from holdfast.types.avro import avro_type
+from holdfast.types.classes import ClassTypeInfo, DataclassTypeInfo, NamedTupleTypeInfo, StructTypeInfo
 from holdfast.types.information import (
     BasicArrayTypeInfo,
     BasicType,
     BasicTypeInfo,
-    DataclassTypeInfo,
     DecimalTypeInfo,
     ElementsTypeInfo,
     FieldsTypeInfo,
@@ -31,16 +33,19 @@ __all__ = [
     "BasicArrayTypeInfo",
     "BasicType",
     "BasicTypeInfo",
+    "ClassTypeInfo",
     "DataclassTypeInfo",
     "DecimalTypeInfo",
     "ElementsTypeInfo",
     "FieldsTypeInfo",
     "ListTypeInfo",
     "MapTypeInfo",
+    "NamedTupleTypeInfo",
     "ObjectArrayTypeInfo",
     "PickledBytesTypeInfo",
     "PrimitiveArrayTypeInfo",
     "RowTypeInfo",
+    "StructTypeInfo",
     "TupleTypeInfo",
     "TypeInformation",
     "Types",
@@ -48,7 +53,7 @@ __all__ = [
 
 
 class Types:
-    """Factories of type information, with PyFlink's names. BYTES, DECIMAL and TIMESTAMP_LTZ are Holdfast's own."""
+    """Factories of type information, with PyFlink's names. BYTES, DECIMAL, TIMESTAMP_LTZ and AVRO are our own."""
 
     @staticmethod
     def STRING() -> TypeInformation:
@@ -184,3 +189,10 @@ class Types:
     def LIST(element_type_info: TypeInformation) -> TypeInformation:
         """Python list."""
         return ListTypeInfo(element_type_info)
+
+    @staticmethod
+    def AVRO(schema: Mapping[str, Any] | str) -> TypeInformation:
+        """The type of an Avro schema, given as JSON text or as what that says: a record is a ``Row`` with names, whose
+        fields follow the schema's defaults and aliases when it changes.
+        """
+        return avro_type(schema)

@@ -8,11 +8,9 @@ from typing import Any
 from holdfast.runtime.windowing.assigners import MergingWindowAssigner
 from holdfast.runtime.windowing.serializers import WindowSerializer
 from holdfast.state.descriptors import ValueStateDescriptor
+from holdfast.state.key_merging import MERGING_WINDOW_SET
 from holdfast.state.keyed_backend import KeyedStateBackend
 from holdfast.types.typeinfo import Types
-
-#: Its state: Flink's name.
-MERGING_WINDOW_SET = "merging-window-set"
 
 #: Called with the result, the windows that became it, the namespace of its contents, and those to add to it.
 Merge = Callable[[Any, list[Any], Any, list[Any]], None]

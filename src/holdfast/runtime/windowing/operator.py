@@ -16,13 +16,14 @@ from holdfast.runtime.windowing.assigners import MergingWindowAssigner, WindowAs
 from holdfast.runtime.windowing.contexts import WindowContext, WindowTriggerContext
 from holdfast.runtime.windowing.evictors import Evictor
 from holdfast.runtime.windowing.functions import WindowProcess
-from holdfast.runtime.windowing.merging import MERGING_WINDOW_SET, MergingWindowSet
+from holdfast.runtime.windowing.merging import MergingWindowSet
 from holdfast.runtime.windowing.serializers import window_serializer
 from holdfast.runtime.windowing.time_triggers import EventTimeTrigger, ProcessingTimeTrigger
 from holdfast.runtime.windowing.timers import WindowTimers
 from holdfast.runtime.windowing.triggers import Trigger, TriggerResult
 from holdfast.runtime.windowing.windows import MAX_TIMESTAMP
 from holdfast.state.descriptors import StateDescriptor
+from holdfast.state.key_merging import MERGING_WINDOW_SET
 from holdfast.state.list_state import KeyedListState
 from holdfast.state.timers import TimeDomain, TimerQueue
 
@@ -84,7 +85,7 @@ class WindowOperator(TimedOperator):
 
     def _check_restored(self, merging: bool) -> None:
         """Windows that merge are found by their set alone: without it their contents would stay for ever."""
-        stored = {meta.name for meta in self.keyed_state.states_meta()}
+        stored = self.keyed_state.restored_names()
         if self.plan.contents.name in stored and (MERGING_WINDOW_SET in stored) is not merging:
             raise StateMigrationError(
                 f"{self.where}: its windows {'did not merge' if merging else 'merged'} when its state was stored, and "

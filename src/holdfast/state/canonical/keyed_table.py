@@ -84,7 +84,8 @@ class KeyedTable:
             self._value = ValueFields.of(_VALUE_NAMES.get(meta.kind, "value"), serializers["value"])
         self._list_head = b""
         self._list_length = 0
-        about = {"state": meta.name, "kind": meta.kind, "ttl": meta.ttl, "serializers": serializers}
+        about = {"state": meta.name, "kind": meta.kind, "ttl": meta.ttl, "version": meta.version}
+        about["serializers"] = serializers
         self.schema = table_schema(self._fields(), {**(owner or {}), **about, "key_serializer": key_serializer})
 
     def _fields(self) -> list[pa.Field]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import Any
 
 import msgspec
@@ -30,8 +31,11 @@ def write_keyed_tables(
 ) -> KeyedSnapshot:
     """Store a pinned full image as tables. ``heartbeat`` is called before every file."""
     frame = prepared.frame
+    # A state that is stored in several forms has a table for each, in one folder.
+    numbers = {meta.name: count() for meta in frame.states}
     tables = {
-        meta.state_id: _TableFiles(KeyedTable(meta, frame.key_serializer, place.owner), meta) for meta in frame.states
+        meta.state_id: _TableFiles(KeyedTable(meta, frame.key_serializer, place.owner), meta, numbers[meta.name])
+        for meta in frame.states
     }
     files: list[KeyedFile] = []
 
@@ -120,14 +124,14 @@ class _Finished:
 class _TableFiles:
     """Collects entries of one state, and cuts them into row groups and files."""
 
-    def __init__(self, table: KeyedTable, meta: StateMeta) -> None:
+    def __init__(self, table: KeyedTable, meta: StateMeta, numbers: Iterator[int]) -> None:
         self._table = table
         self._meta = meta
         self._entries: list[Entry] = []
         self._bytes = 0
         self._writer: ParquetFileWriter | None = None
         self._in_file = 0
-        self._files = 0
+        self._numbers = numbers
 
     def is_full_before(self, stored: bytes) -> bool:
         rows, size = len(self._entries), self._bytes
@@ -158,6 +162,5 @@ class _TableFiles:
 
     def _close_file(self) -> Iterator[_Finished]:
         if self._writer is not None:
-            yield _Finished(self._meta, self._files, self._in_file, *self._writer.finish())
+            yield _Finished(self._meta, next(self._numbers), self._in_file, *self._writer.finish())
             self._writer, self._in_file = None, 0
-            self._files += 1

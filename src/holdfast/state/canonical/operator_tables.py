@@ -64,13 +64,13 @@ def write_operator_tables(
         heartbeat()
         handle = None
         if state.elements:
-            about = {**place.owner, "state": state.name, "kind": "operator state"}
+            about = {**place.owner, "state": state.name, "kind": "operator state", "version": state.version}
             table = _ListTable(state.mode, state.serializers, about)
             file = ParquetFileWriter(table.schema)
             for first, elements in _cuts(state.elements, table.elements_per_row):
                 file.write(table.rows(first, elements))
             handle = _stored(file, writer, place.path_of_list(state.name, state.mode, number))
-        found.append(OperatorTable(state.name, state.mode, state.serializers, handle))
+        found.append(OperatorTable(state.name, state.mode, state.serializers, handle, state.version))
     return tuple(found)
 
 

@@ -22,7 +22,6 @@ from holdfast.state.xxhash64 import big_integer_bytes
 from holdfast.types.typeinfo import (
     BasicType,
     BasicTypeInfo,
-    DataclassTypeInfo,
     DecimalTypeInfo,
     ElementsTypeInfo,
     FieldsTypeInfo,
@@ -120,11 +119,4 @@ def _map(type_info: MapTypeInfo) -> Column:
 
 
 def _fields(type_info: FieldsTypeInfo) -> Column:
-    names = type_info.field_names
-    column = struct_column(names, [_column(field) for field in type_info.field_types])
-    if not isinstance(type_info, DataclassTypeInfo):
-        return column
-    return column.mapped(
-        lambda records: [[record[name] for name in names] for record in records],
-        lambda records: [dict(zip(names, record, strict=True)) for record in records],
-    )
+    return struct_column(type_info.field_names, [_column(field) for field in type_info.field_types])

@@ -1,0 +1,219 @@
+"""Types whose values are instances of a class of the program: dataclasses, NamedTuples and msgspec structs."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import inspect
+import types
+import typing
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, Self
+
+import msgspec
+
+from holdfast.errors import ProgramError
+from holdfast.types.information import FieldsTypeInfo, fields_from_json, register_kind
+
+#: Makes the value of a field that a stored value does not have.
+Default = Callable[[], Any]
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class ClassTypeInfo(FieldsTypeInfo):
+    """Instances of a class.
+
+    Types are equal when the class has the same name and fields: a class of the main program is another object in every
+    process, and a class that no longer exists must still be describable.
+    """
+
+    class_name: str = ""
+    cls: type | None = dataclasses.field(default=None, compare=False)
+
+    @classmethod
+    @abstractmethod
+    def takes(cls, candidate: Any) -> bool:
+        """Whether a class is of this kind."""
+
+    @classmethod
+    @abstractmethod
+    def names_of(cls, declared: type) -> tuple[str, ...]:
+        """The fields that are stored: those that the constructor takes."""
+
+    @abstractmethod
+    def declared_default(self, name: str) -> Default | None:
+        """What the class says of a field."""
+
+    @classmethod
+    def of(cls, declared: type, type_of: Callable[[Any], Any]) -> Self:
+        """The type of a class; ``type_of`` resolves the types of its fields."""
+        try:
+            hints = typing.get_type_hints(declared, include_extras=True)
+        except NameError as error:
+            raise ProgramError(
+                f"The field types of {declared.__qualname__} cannot be evaluated ({error}); define it and its field "
+                "types at the top level of a module"
+            ) from error
+        names = cls.names_of(declared)
+        bare = [name for name in names if name not in hints]
+        if bare:
+            raise ProgramError(
+                f"The fields {', '.join(bare)} of {declared.__qualname__} have no types. Declare them: a "
+                "typing.NamedTuple, a dataclass or a msgspec.Struct has a type for each field."
+            )
+        field_types = tuple(type_of(hints[name]) for name in names)
+        return cls(field_types, names, class_name=qualified_name(declared), cls=declared)
+
+    def describe(self) -> str:
+        return f"{self.label} {self.class_name}{super().describe().removeprefix(self.label)}"
+
+    def to_json(self) -> dict[str, Any]:
+        return {**super().to_json(), "class": self.class_name}
+
+    def require_class(self) -> type:
+        """The class itself; raises when this type came from a stored form and the class was moved or removed."""
+        if self.cls is None:
+            raise ProgramError(
+                f"The class {self.class_name} cannot be imported in this process; "
+                f"keep it under this name in a module that both driver and executors can import"
+            )
+        return self.cls
+
+    def maker(self) -> Callable[[Sequence[Any]], Any]:
+        """Makes an instance from the values of its fields, in their order. The class is asked for with the first one:
+        where it is gone, everything else about the type can still be used.
+        """
+        construct: Callable[[Sequence[Any]], Any] | None = None
+
+        def make(values: Sequence[Any]) -> Any:
+            nonlocal construct
+            if construct is None:
+                construct = self._constructor()
+            return construct(values)
+
+        return make
+
+    def _constructor(self) -> Callable[[Sequence[Any]], Any]:
+        cls, names = self.require_class(), self.field_names
+        if self.positional:
+            return lambda values: cls(*values)
+        return lambda values: cls(**dict(zip(names, values, strict=True)))
+
+    @property
+    def positional(self) -> bool:
+        """Whether the constructor takes the values in the order of the fields."""
+        parameters = list(inspect.signature(self.require_class()).parameters.values())[: len(self.field_names)]
+        by_position = all(one.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD for one in parameters)
+        return by_position and tuple(one.name for one in parameters) == self.field_names
+
+    def default_of(self, name: str) -> Default | None:
+        """The default of a field, or None where it may be None; no default at all otherwise."""
+        found = self.declared_default(name)
+        if found is not None:
+            return found
+        hint = typing.get_type_hints(self.require_class())[name]
+        optional = typing.get_origin(hint) in (typing.Union, types.UnionType) and type(None) in typing.get_args(hint)
+        return (lambda: None) if optional else None
+
+
+class DataclassTypeInfo(ClassTypeInfo):
+    kind: ClassVar[str] = "dataclass"
+    label: ClassVar[str] = "DATACLASS"
+
+    @classmethod
+    def takes(cls, candidate: Any) -> bool:
+        return isinstance(candidate, type) and dataclasses.is_dataclass(candidate)
+
+    @classmethod
+    def names_of(cls, declared: Any) -> tuple[str, ...]:
+        # Fields that the constructor does not take are derived from the others, so they are not stored.
+        return tuple(entry.name for entry in dataclasses.fields(declared) if entry.init)
+
+    @property
+    def immutable(self) -> bool:
+        frozen = self.cls is not None and self.cls.__dataclass_params__.frozen  # type: ignore[attr-defined]
+        return frozen and all(type_info.immutable for type_info in self.field_types)
+
+    def declared_default(self, name: str) -> Default | None:
+        declared: Any = self.require_class()
+        field = next(field for field in dataclasses.fields(declared) if field.name == name)
+        if field.default is not dataclasses.MISSING:
+            return lambda: field.default
+        return None if field.default_factory is dataclasses.MISSING else field.default_factory
+
+
+class NamedTupleTypeInfo(ClassTypeInfo):
+    kind: ClassVar[str] = "named_tuple"
+    label: ClassVar[str] = "NAMED_TUPLE"
+
+    @classmethod
+    def takes(cls, candidate: Any) -> bool:
+        return isinstance(candidate, type) and issubclass(candidate, tuple) and hasattr(candidate, "_fields")
+
+    @classmethod
+    def names_of(cls, declared: Any) -> tuple[str, ...]:
+        return tuple(declared._fields)
+
+    @property
+    def immutable(self) -> bool:
+        return all(type_info.immutable for type_info in self.field_types)
+
+    def declared_default(self, name: str) -> Default | None:
+        defaults: dict[str, Any] = self.require_class()._field_defaults  # type: ignore[attr-defined]
+        return (lambda: defaults[name]) if name in defaults else None
+
+
+class StructTypeInfo(ClassTypeInfo):
+    """A ``msgspec.Struct``."""
+
+    kind: ClassVar[str] = "struct"
+    label: ClassVar[str] = "STRUCT"
+
+    @classmethod
+    def takes(cls, candidate: Any) -> bool:
+        return isinstance(candidate, type) and issubclass(candidate, msgspec.Struct)
+
+    @classmethod
+    def names_of(cls, declared: Any) -> tuple[str, ...]:
+        return tuple(declared.__struct_fields__)
+
+    @property
+    def immutable(self) -> bool:
+        frozen = self.cls is not None and self.cls.__struct_config__.frozen  # type: ignore[attr-defined]
+        return frozen and all(type_info.immutable for type_info in self.field_types)
+
+    def declared_default(self, name: str) -> Default | None:
+        field = next(one for one in msgspec.structs.fields(self.require_class()) if one.name == name)
+        if field.default is not msgspec.NODEFAULT:
+            return lambda: field.default
+        factory: Default | None = None if field.default_factory is msgspec.NODEFAULT else field.default_factory
+        return factory
+
+
+#: Every kind of class that a program may declare as a type.
+CLASS_KINDS: tuple[type[ClassTypeInfo], ...] = (DataclassTypeInfo, StructTypeInfo, NamedTupleTypeInfo)
+
+
+def qualified_name(cls: type) -> str:
+    """By which a class is stored and recognised."""
+    return f"{cls.__module__}:{cls.__qualname__}"
+
+
+def _find(class_name: str, kind: type[ClassTypeInfo]) -> type | None:
+    module_name, _, qualified = class_name.partition(":")
+    try:
+        found: Any = importlib.import_module(module_name)
+        for part in qualified.split("."):
+            found = getattr(found, part)
+    except (ImportError, AttributeError):
+        return None
+    return found if kind.takes(found) else None
+
+
+def _reader(kind: type[ClassTypeInfo]) -> Callable[[dict[str, Any]], ClassTypeInfo]:
+    return lambda data: kind(*fields_from_json(data), class_name=data["class"], cls=_find(data["class"], kind))
+
+
+for _kind in CLASS_KINDS:
+    register_kind(_kind.kind, _reader(_kind))
