@@ -212,7 +212,7 @@ def test_a_watermark_that_comes_with_a_broadcast_element_fires_timers_before_it(
     with keyed(Alarm()) as harness:
         harness.push(("k", 10)).advance_watermark(50)
         # The next element of the broadcast stream carries the watermark that the stream has come to.
-        harness._inputs[1].watermark = 30
+        harness._epochs.inputs[1].watermark = 30
         harness.push_broadcast(("a", 1))
         assert harness.output() == [("k", 10, TimeDomain.EVENT_TIME, {})]
 

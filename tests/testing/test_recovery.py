@@ -77,7 +77,7 @@ class Story:
     def abort(self) -> None:
         """A checkpoint that is written and comes to nothing."""
         base = self.snapshots[-1][0].epoch if self.snapshots else None
-        request = CheckpointRequest(99, SnapshotType.CHECKPOINT, 0, self.harness._attempt, self.harness.epoch + 1, base)
+        request = CheckpointRequest(99, SnapshotType.CHECKPOINT, 0, self.harness.attempt, self.harness.epoch + 1, base)
         self.harness.checkpoint(request, MemorySnapshotWriter())
         self.harness.notify_checkpoint_aborted(99)
         self.committed = self.oracle.copy()
@@ -266,7 +266,7 @@ def test_a_full_image_between_two_deltas_that_nobody_builds_on(backend: str) -> 
             if kind == "image":
                 request = CheckpointRequest(70, SnapshotType.SAVEPOINT, 0, 1, harness.epoch + 1)
                 written = harness.checkpoint(request, MemorySnapshotWriter())
-                snapshots.append(HarnessSnapshot.of_one(harness._program.operator, request, written))
+                snapshots.append(HarnessSnapshot.of_one(harness.job_id, harness._program.operator, request, written))
             else:
                 snapshots.append(harness.snapshot())
             oracles.append(oracle.copy())
