@@ -194,11 +194,19 @@ PUBLIC: dict[str, list[str]] = {
         "StreamFormat",
     ],
     "holdfast.testing": [
+        "ConnectedHarness",
         "HarnessOptions",
         "HarnessSnapshot",
+        "KeyedConnectedHarness",
         "KeyedOperatorHarness",
         "ManualClock",
         "OperatorHarness",
+        "SinkHarness",
+        "SourceHarness",
+        "Subtasks",
+        "TestSource",
+        "WindowHarness",
+        "WindowOptions",
     ],
 }
 
