@@ -245,6 +245,15 @@ class Harness:
         return self._all(taken, parallelism, function, changes)
 
     @classmethod
+    def parallel(cls, parallelism: int, /, *arguments: Any, **options: Any) -> Subtasks[Self]:
+        """All subtasks of a parallelism, which start from nothing and share a clock. The other arguments are those of
+        the class.
+        """
+        shared = {"clock": ManualClock(), **options, "parallelism": parallelism}
+        places = [{**shared, "subtask": subtask} for subtask in range(parallelism)]
+        return Subtasks([cls(*arguments, **place) for place in places])
+
+    @classmethod
     def restore(cls, snapshots: Snapshots, /, *arguments: Any, **options: Any) -> Self:
         """A subtask that starts from a snapshot: of itself, or one of every subtask where parallelism is above 1. The
         other arguments are those of the class.
@@ -255,9 +264,8 @@ class Harness:
     @classmethod
     def rescale(cls, snapshots: Snapshots, parallelism: int, /, *arguments: Any, **options: Any) -> Subtasks[Self]:
         """All subtasks of a new parallelism, each starting from its share of the snapshots."""
-        clock = options.pop("clock", None) or ManualClock()
-        places = [{"parallelism": parallelism, "subtask": subtask, "clock": clock} for subtask in range(parallelism)]
-        return Subtasks([cls.restore(snapshots, *arguments, **options, **place) for place in places])
+        merged = HarnessSnapshot.merged(snapshots)
+        return cls.parallel(parallelism, *arguments, **{**merged.layout, **options, "snapshot": merged})
 
     def _another(self, snapshots: Snapshots, function: Any, changes: Mapping[str, Any]) -> Self:
         merged = HarnessSnapshot.merged(snapshots)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
@@ -44,10 +45,15 @@ class Subtasks(Sequence[H], Generic[H]):
         return self
 
     def push_all(self, values: Iterable[Any], timestamps: Sequence[int | None] | None = None) -> Self:
-        """Several rows, each to the subtask that it belongs to."""
+        """Several rows: to each subtask those that belong to it, in one batch."""
+        batches: dict[int, tuple[list[Any], list[int | None]]] = defaultdict(lambda: ([], []))
         rows = list(values)
         for value, timestamp in zip(rows, timestamps or [None] * len(rows), strict=True):
-            self.push(value, timestamp)
+            mine, times = batches[self._harnesses.index(self._owner(value))]
+            mine.append(value)
+            times.append(timestamp)
+        for index, (mine, times) in batches.items():
+            self._harnesses[index].push_all(mine, None if timestamps is None else times)
         return self
 
     def push1(self, value: Any, timestamp: int | None = None) -> Self:
