@@ -34,6 +34,13 @@ class Connection:
     input_index: int = 0
     #: The side output that it takes its rows from; None for the main output.
     tag: OutputTag | None = None
+    #: False: the key says where rows go, and nothing more.
+    keyed_state: bool = True
+
+    @property
+    def state_key(self) -> KeyBy | None:
+        """The key that its rows have state by."""
+        return self.key_by if self.keyed_state else None
 
     @property
     def type_info(self) -> TypeInformation:
@@ -93,11 +100,11 @@ class Node:
 
     @property
     def keyed(self) -> bool:
-        return any(connection.key_by is not None for connection in self.inputs)
+        return any(connection.state_key is not None for connection in self.inputs)
 
     @property
     def key_type(self) -> TypeInformation | None:
-        return next((c.key_by.key_type for c in self.inputs if c.key_by is not None), None)
+        return next((c.state_key.key_type for c in self.inputs if c.state_key is not None), None)
 
 
 class StreamGraph:

@@ -89,6 +89,15 @@ class JobGateway:
         self, trigger: SnapshotTrigger, answer: Callable[[CompletedCheckpoint], T], outcome: Future[T] | None
     ) -> Future[T]:
         told: Future[T] = Future() if outcome is None else outcome
+        if self.job.plan.batch:
+            told.set_exception(
+                CheckpointError(
+                    f"Job '{self.name}' ({self.job_id}) runs in BATCH mode, in which there are no checkpoints and no "
+                    "savepoints: it gives its results when its input has ended, or begins anew. Use "
+                    "RuntimeExecutionMode.STREAMING for a job that can be stopped and go on."
+                )
+            )
+            return told
 
         def tell(completed: Future[CompletedCheckpoint]) -> None:
             error = completed.exception()
