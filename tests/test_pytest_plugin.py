@@ -11,7 +11,7 @@ import tomllib
 import pytest
 
 from holdfast.testing import environment
-from tests.docs.blocks import PROJECT
+from tests.docs.blocks import PROJECT, blocks_of
 from tests.spark import in_process
 
 pytest_plugins = ["pytester"]
@@ -125,34 +125,14 @@ def test_a_failed_job_is_told_and_one_that_is_left_running_is_cancelled(inner: p
 
 
 @pytest.mark.slow
-def test_on_spark(inner: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In a project whose test modules workers cannot import, over a failure."""
+def test_the_test_of_the_documentation_runs_on_spark(inner: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a project whose test modules workers cannot import."""
     monkeypatch.setenv("PYTHONPATH", str(PROJECT / "src"))
-    inner.makeconftest(
-        """
-        import pytest
-
-        @pytest.fixture
-        def holdfast_options():
-            return {"restart-strategy.type": "fixed-delay", "restart-strategy.fixed-delay.delay": "1 ms"}
-        """
-    )
-    inner.makepyfile(
-        """
-        from holdfast.common import Types, WatermarkStrategy
-        from holdfast.testing import TestSource
-
-        def doubled(value):
-            return value * 2
-
-        def test_rows(holdfast_env):
-            source = TestSource([1, TestSource.PAUSE, 2, TestSource.ABORT, 3, TestSource.END], Types.LONG())
-            rows = holdfast_env.from_source(source, WatermarkStrategy.no_watermarks(), "rows")
-            with rows.map(doubled, Types.LONG()).execute_and_collect() as out:
-                assert sorted(out) == [2, 4, 6]
-
-        def test_one_session(holdfast_spark, holdfast_env):
-            assert holdfast_spark.range(3).count() == 3
-        """
-    )
+    inner.makeconftest("")
+    (shown,) = (block for block in blocks_of(PROJECT / "docs/how-to/test-your-job.md") if "holdfast_env" in block.code)
+    shared = """
+def test_the_session_is_shared(holdfast_spark, holdfast_env):
+    assert holdfast_spark.range(3).count() == 3
+"""
+    inner.makepyfile(test_shown=shown.code + shared)
     inner.runpytest_subprocess(timeout=180).assert_outcomes(passed=2)
