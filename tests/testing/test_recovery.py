@@ -266,7 +266,7 @@ def test_a_full_image_between_two_deltas_that_nobody_builds_on(backend: str) -> 
             if kind == "image":
                 request = CheckpointRequest(70, SnapshotType.SAVEPOINT, 0, 1, harness.epoch + 1)
                 written = harness.checkpoint(request, MemorySnapshotWriter())
-                snapshots.append(HarnessSnapshot.of_one(harness.job_id, harness._program.operator, request, written))
+                snapshots.append(HarnessSnapshot.of_one(harness._program.operator, request, written))
             else:
                 snapshots.append(harness.snapshot())
             oracles.append(oracle.copy())

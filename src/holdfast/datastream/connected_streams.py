@@ -70,11 +70,11 @@ def _check_keys(stream1: DataStream, stream2: DataStream) -> bool:
     first, second = stream1._connection().key_by, stream2._connection().key_by
     if first is None or second is None:
         return False
+    names = f"connect() of '{stream1.get_name()}' and '{stream2.get_name()}'"
     if first.key_type != second.key_type:
         raise ProgramError(
-            f"connect() of '{stream1.get_name()}' and '{stream2.get_name()}': the keys of the first are "
-            f"{first.key_type.describe()}, those of the second {second.key_type.describe()}. Equal keys must be of one "
-            "type to meet: give both the same key_type."
+            f"{names}: the keys of the first are {first.key_type.describe()}, those of the second "
+            f"{second.key_type.describe()}. Equal keys must be of one type to meet: give both the same key_type."
         )
     return True
 

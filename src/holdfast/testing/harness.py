@@ -186,7 +186,7 @@ class Harness:
         composed = compose(written, None if base is None else base[1], full_wanted=base is None)
         self._base = (request.epoch, composed)
         self.notify_checkpoint_complete(request.checkpoint_id, request.epoch)
-        return HarnessSnapshot.of_one(self.job_id, self._program.operator, request, composed)
+        return HarnessSnapshot.of_one(self._program.operator, request, composed, self.job_id)
 
     def checkpoint(self, request: CheckpointRequest, writer: SnapshotWriter) -> SubtaskSnapshot:
         """End the epoch with the checkpoint that a coordinator asks for, and give what the subtask acknowledges.

@@ -29,7 +29,7 @@ class HarnessSnapshot:
 
     @classmethod
     def of_one(
-        cls, job_id: str, operator: OperatorSpec, request: CheckpointRequest, snapshot: SubtaskSnapshot
+        cls, operator: OperatorSpec, request: CheckpointRequest, snapshot: SubtaskSnapshot, *job_ids: str
     ) -> HarnessSnapshot:
         """What one subtask wrote into the driver's memory."""
         record = OperatorRecord(
@@ -40,7 +40,7 @@ class HarnessSnapshot:
             operator.max_parallelism,
             (snapshot,),
         )
-        return cls(request.checkpoint_id, request.epoch, request.attempt, record, InlineSnapshotReader(), (job_id,))
+        return cls(request.checkpoint_id, request.epoch, request.attempt, record, InlineSnapshotReader(), job_ids)
 
     @classmethod
     def of_checkpoint(cls, metadata: CheckpointMetadata, reader: SnapshotReader, operator_id: str) -> HarnessSnapshot:
