@@ -129,7 +129,8 @@ def test_the_test_of_the_documentation_runs_on_spark(inner: pytest.Pytester, mon
     """In a project whose test modules workers cannot import."""
     monkeypatch.setenv("PYTHONPATH", str(PROJECT / "src"))
     inner.makeconftest("")
-    (shown,) = (block for block in blocks_of(PROJECT / "docs/how-to/test-a-function.md") if "holdfast_env" in block.code)
+    page = PROJECT / "docs" / "how-to" / "test-a-function.md"
+    (shown,) = (block for block in blocks_of(page) if "holdfast_env" in block.code)
     shared = """
 def test_the_session_is_shared(holdfast_spark, holdfast_env):
     assert holdfast_spark.range(3).count() == 3
