@@ -70,6 +70,10 @@ class Subtasks(Sequence[H], Generic[H]):
         """One broadcast element, which every subtask sees."""
         return self._each("push_broadcast", value, timestamp)
 
+    def push_all_broadcast(self, values: Iterable[Any], timestamps: Sequence[int | None] | None = None) -> Self:
+        """Several broadcast elements, in one batch."""
+        return self._each("push_all_broadcast", list(values), timestamps)
+
     def advance_watermark(self, timestamp: int) -> Self:
         return self._each("advance_watermark", timestamp)
 
