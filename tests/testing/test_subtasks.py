@@ -145,3 +145,19 @@ def test_an_error_in_one_subtask_drops_all_of_them() -> None:
     for subtask in subtasks:
         with pytest.raises(ProgramError, match="closed"):
             subtask.push(1)
+
+
+class FailsToClose(MapFunction):
+    def map(self, value: Any) -> Any:
+        return value
+
+    def close(self) -> None:
+        raise OSError("cannot be closed")
+
+
+def test_all_subtasks_are_closed_where_the_first_cannot_be() -> None:
+    with pytest.raises(Exception, match="cannot be closed"), OperatorHarness.parallel(2, FailsToClose()) as subtasks:
+        subtasks.push(1)
+    for subtask in subtasks:
+        with pytest.raises(ProgramError, match="closed"):
+            subtask.push(1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
@@ -145,7 +146,7 @@ class Subtasks(Sequence[H], Generic[H]):
         return self._each("open")
 
     def close(self) -> None:
-        self._each("close")
+        self.__exit__(None, None, None)
 
     def __enter__(self) -> Self:
         return self.open()
@@ -153,8 +154,10 @@ class Subtasks(Sequence[H], Generic[H]):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for harness in self._harnesses:
-            harness.__exit__(kind, error, trace)
+        # All of them, also where one raises.
+        with ExitStack() as stack:
+            for harness in reversed(self._harnesses):
+                stack.callback(harness.__exit__, kind, error, trace)
 
     def _each(self, method: str, *arguments: Any) -> Self:
         for harness in self._harnesses:
