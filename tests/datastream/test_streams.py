@@ -62,11 +62,13 @@ class TestConnect:
         with pytest.raises(ProgramError, match=r"keys of the first are STRING, .* give both the same key_type"):
             rows.connect(others).key_by("f0", lambda n: n, Types.LONG())
 
-    def test_one_keyed_stream_is_not_enough(self, rows: DataStream, others: DataStream) -> None:
-        with pytest.raises(ProgramError, match="only the first of them is keyed"):
-            rows.key_by(lambda row: row[0]).connect(others)
-        with pytest.raises(ProgramError, match="only the second of them is keyed"):
-            rows.connect(others.key_by(lambda n: n))
+    def test_one_keyed_stream_gives_no_state_by_key(self, rows: DataStream, others: DataStream) -> None:
+        for connected in (rows.key_by(lambda row: row[0]).connect(others), rows.connect(others.key_by(lambda n: n))):
+            node = connected.process(Co(), PAIR)._node
+            assert not node.keyed and node.key_type is None
+            assert sum(connection.key_by is not None for connection in node.inputs) == 1
+            with pytest.raises(TypeError, match="needs two keyed streams"):
+                connected.process(KeyedCo())
 
     def test_functions_of_the_wrong_kind(self, rows: DataStream, others: DataStream) -> None:
         connected = rows.connect(others)
@@ -80,7 +82,7 @@ class TestConnect:
         for function in (Co(), KeyedCo()):
             with pytest.raises(TypeError, match=r"Co needs a second stream: put connect"):
                 rows.process(function)
-        with pytest.raises(TypeError, match=r"needs keyed streams: put key_by\(...\) before process"):
+        with pytest.raises(TypeError, match=r"needs two keyed streams: put key_by\(...\) on both before"):
             connected.process(KeyedCo())
 
     def test_keyed_streams_take_both_kinds_of_process_functions(self, rows: DataStream, others: DataStream) -> None:

@@ -27,6 +27,7 @@ from holdfast.runtime.partitioners import (
     Rebalance,
     Rescale,
     Route,
+    Shuffle,
 )
 from holdfast.state.keygroups import key_group, subtask_of
 from holdfast.state.keys import KeyCodec
@@ -203,6 +204,34 @@ def test_forward_global_and_broadcast_need_no_look_at_the_rows() -> None:
     everybody = bound(Broadcast(), 2, 4)(3)
     assert everybody.targets is None and everybody.single is None
     assert [p.chainable for p in (Forward(), Global(), Broadcast(), Rebalance())] == [True, False, False, False]
+
+
+def drawn(batches: list[int], parallelism: int, subtask: int = 0, seed: tuple[int, ...] = (1, 1, 0)) -> list[int]:
+    worker = Shuffle().bind(subtask, parallelism, WHERE)
+    worker.begin_epoch(*seed)
+    found: list[int] = []
+    for rows in batches:
+        targets = worker.route(Batch([0] * rows), row_writer(Types.LONG())([0])).targets
+        assert targets is not None
+        found += targets.tolist()
+    return found
+
+
+@given(st.lists(st.integers(0, 40), min_size=1, max_size=5), st.integers(1, 9), st.integers(0, 8))
+def test_shuffle_draws_the_same_for_the_same_rows_however_they_are_cut(
+    batches: list[int], parallelism: int, subtask: int
+) -> None:
+    found = drawn(batches, parallelism, subtask)
+    assert found == drawn([sum(batches)], parallelism, subtask)
+    assert set(found) <= set(range(parallelism))
+
+
+def test_shuffle_is_random_even_and_different_by_sender_epoch_attempt_and_edge() -> None:
+    found = drawn([6_000], 3)
+    counts = np.bincount(found)
+    assert counts.min() > 1_850 and found[:30] != [n % 3 for n in range(30)]
+    others = [drawn([6_000], 3, 1), *(drawn([6_000], 3, seed=seed) for seed in ((2, 1, 0), (1, 2, 0), (1, 1, 1)))]
+    assert len({tuple(each) for each in (found, *others)}) == 5
 
 
 @given(st.lists(st.integers(0, 7), max_size=6), st.integers(1, 5), st.integers(0, 9))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from holdfast.datastream import (
 from holdfast.datastream.connectors import SequenceSource
 from holdfast.datastream.connectors.file_system import FileSink
 from holdfast.datastream.state import ValueStateDescriptor
-from holdfast.errors import ProgramError
+from holdfast.errors import CheckpointError, ProgramError
 from holdfast.runtime.epoch import EpochSpec
 from tests.integration.programs import PAIR, environment, published
 from tests.spark.in_process import InProcessSpark, settings
@@ -137,6 +138,25 @@ def test_a_batch_does_not_start_from_a_snapshot(in_process: InProcessSpark, tmp_
     rows.print()
     with pytest.raises(ProgramError, match="a batch begins with its input"):
         env.execute()
+
+
+def test_a_batch_takes_neither_checkpoints_nor_savepoints(in_process: InProcessSpark, tmp_path: Path) -> None:
+    asked = threading.Event()
+
+    def wait(spec: EpochSpec) -> None:
+        assert asked.wait(60)
+
+    in_process.before_epoch = wait
+    env, rows = program(tmp_path, 2)
+    write(rows, tmp_path / "out")
+    job = env.execute_async("rows")
+    target = str(tmp_path / "savepoints")
+    for future in (job.trigger_savepoint(target), job.stop_with_savepoint(False, target), job.trigger_checkpoint()):
+        with pytest.raises(CheckpointError, match=r"Job 'rows' \(job\) runs in BATCH mode"):
+            future.result()
+    asked.set()
+    job.get_job_execution_result().result()
+    assert published(tmp_path / "out") == sorted(ROWS) and not Path(target).exists()
 
 
 def test_automatic_is_batch_where_all_sources_are_bounded(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from holdfast import plan_restore
 from holdfast.common import JobClient, Types, WatermarkStrategy
-from holdfast.datastream import ConnectedStreams, DataStream, StreamExecutionEnvironment
+from holdfast.datastream import CoMapFunction, ConnectedStreams, DataStream, StreamExecutionEnvironment
 from holdfast.datastream.connectors.file_system import FileSink
 from holdfast.runtime.epoch import EpochSpec
 from holdfast.state.outcomes import Fate
@@ -163,6 +163,23 @@ def test_a_map_of_keyed_streams_has_the_state_of_the_key(
 
 
 @pytest.mark.parametrize("parallelism", [1, 5])
+@pytest.mark.parametrize("keyed", ["first", "second"])
+def test_rows_of_the_only_keyed_stream_go_by_their_key(
+    in_process: InProcessSpark, tmp_path: Path, parallelism: int, keyed: str
+) -> None:
+    fail_once(in_process)
+    env, connected = sources(tmp_path, parallelism)
+    streams = {"first": connected.stream1, "second": connected.stream2}
+    streams[keyed] = streams[keyed].key_by(lambda row: row[0], Types.LONG())
+    write(streams["first"].connect(streams["second"]).map(BothWhere(), TRIPLE), tmp_path / "out")
+    env.execute()
+    out = published(tmp_path / "out")
+    assert sorted(row[1:] for row in out) == sorted(ALL_ORDERS + [(key, -1 - value) for key, value in ALL_RATES])
+    mine = [row for row in out if (row[2] < 0) is (keyed == "second")]
+    assert len({row[:2] for row in mine}) == len({row[1] for row in mine})
+
+
+@pytest.mark.parametrize("parallelism", [1, 5])
 def test_a_stream_connected_to_itself_and_to_its_side_output(
     in_process: InProcessSpark, tmp_path: Path, parallelism: int
 ) -> None:
@@ -216,6 +233,19 @@ def test_partitioning(in_process: InProcessSpark, tmp_path: Path, parallelism: i
         assert sorted(row[1:] for row in out) == sorted(ALL_ORDERS)
         assert {row[0] for row in out} == set(range(parallelism))
     assert len(published(tmp_path / "everywhere")) == parallelism * len(ALL_ORDERS)
+
+
+class BothWhere(CoMapFunction):
+    """A row behind the number of the subtask that sees it, that of the second stream with a negative value."""
+
+    def open(self, runtime_context: Any) -> None:
+        self.subtask = runtime_context.get_index_of_this_subtask()
+
+    def map1(self, value: Any) -> Any:
+        return self.subtask, *value
+
+    def map2(self, value: Any) -> Any:
+        return self.subtask, value[0], -1 - value[1]
 
 
 class Where:

@@ -7,7 +7,7 @@ from collections import defaultdict
 from copy import deepcopy
 from typing import Any
 
-from holdfast.testing import KeyedOperatorHarness
+from holdfast.testing import KeyedOperatorHarness, Subtasks
 from tests.testing.functions import AGGREGATING, LIST, MAP, REDUCING, VALUE
 
 KEYS = [f"key-{n}" for n in range(12)]
@@ -71,8 +71,8 @@ class Oracle:
             self.list[key].append(time)
             self.output.append((domain, time, key))
 
-    def check_state(self, harness: KeyedOperatorHarness, keys: list[str] = KEYS) -> None:
-        for key in keys:
+    def check_state(self, harness: KeyedOperatorHarness | Subtasks[KeyedOperatorHarness]) -> None:
+        for key in KEYS:
             assert harness.state(VALUE, key) == self.value.get(key), key
             assert harness.state(LIST, key) == self.list.get(key, []), key
             assert harness.state(MAP, key) == self.map.get(key, {}), key

@@ -17,7 +17,7 @@ from holdfast.datastream.state import (
     ValueStateDescriptor,
 )
 from holdfast.errors import FunctionError, ProgramError, StateAccessError, StateDescriptorError
-from holdfast.testing import KeyedOperatorHarness, OperatorHarness
+from holdfast.testing import KeyedOperatorHarness, OperatorHarness, Subtasks
 from tests.testing.broadcast_functions import FACTORS, TOTAL, AllStates, Model, Tagged
 
 RULES = MapStateDescriptor("rules", Types.STRING(), Types.LIST(Types.LONG()))
@@ -69,14 +69,12 @@ def test_a_failed_epoch_takes_broadcast_state_back() -> None:
 
 
 def test_every_new_subtask_has_the_whole_map() -> None:
-    harnesses = [plain(Tagged(), parallelism=2, subtask=subtask) for subtask in range(2)]
-    snapshots = []
-    for harness in harnesses:
-        with harness:
-            snapshots.append(harness.push_all_broadcast([("a", 1), ("b", 2)]).snapshot())
+    harnesses = OperatorHarness.parallel(2, Tagged(), broadcast_states=[FACTORS])
+    snapshot = harnesses.push_all_broadcast([("a", 1), ("b", 2)]).snapshot()
     for parallelism in (1, 3):
-        for harness in OperatorHarness.rescale(snapshots, parallelism, Tagged(), broadcast_states=[FACTORS]):
-            with harness:
+        with harnesses.rescaled(parallelism, snapshot) as rescaled:
+            for harness in rescaled:
+                harness.assert_broadcast_state(FACTORS, {"a": 1, "b": 2})
                 assert harness.push(7).output() == [(7, [("a", 1), ("b", 2)])]
 
 
@@ -192,14 +190,11 @@ def test_timers_fire_when_both_inputs_have_come_so_far(backend: str) -> None:
         assert harness.output() == [] and harness.num_event_time_timers() == 2
         harness.advance_broadcast_watermark(15)
         assert harness.take_output() == [("j", 10, TimeDomain.EVENT_TIME, {"a": 1})]
-        snapshot = harness.push_broadcast(("b", 2)).snapshot()
-    again = KeyedOperatorHarness.rescale(snapshot, 3, Alarm(), first, broadcast_states=[FACTORS], backend=backend)
-    found = []
-    for harness in again:
-        with harness:
-            # The broadcast input ends: only the other one holds event time back.
-            found += harness.advance_watermark(100).end_broadcast_input().take_output()
-    assert found == [("k", 20, TimeDomain.EVENT_TIME, {"a": 1, "b": 2})]
+        with harness.push_broadcast(("b", 2)).rescaled(3) as again:
+            for subtask in again.advance_watermark(100):
+                # The broadcast input ends: only the other one holds event time back.
+                subtask.end_broadcast_input()
+            assert again.take_output() == [("k", 20, TimeDomain.EVENT_TIME, {"a": 1, "b": 2})]
 
 
 def test_processing_time_timers() -> None:
@@ -212,7 +207,7 @@ def test_a_watermark_that_comes_with_a_broadcast_element_fires_timers_before_it(
     with keyed(Alarm()) as harness:
         harness.push(("k", 10)).advance_watermark(50)
         # The next element of the broadcast stream carries the watermark that the stream has come to.
-        harness._inputs[1].watermark = 30
+        harness._epochs.inputs[1].watermark = 30
         harness.push_broadcast(("a", 1))
         assert harness.output() == [("k", 10, TimeDomain.EVENT_TIME, {})]
 
@@ -276,15 +271,10 @@ def test_apply_to_keyed_state(backend: str) -> None:
         # One key that is stored, one that is stored and changed, one that is only in the cache.
         harness.push_all([(2, 5), (3, 1)]).push_broadcast(("scale", 10))
         assert [harness.state(TOTAL, key) for key in (1, 2, 3, 4)] == [200, 200, 20, None]
-        snapshot = harness.snapshot()
-    found = {}
-    for again in KeyedOperatorHarness.rescale(
-        snapshot, 3, AllStates(), first, broadcast_states=[FACTORS], backend=backend
-    ):
-        with again:
-            again.push_broadcast(("scale", 2)).end_epoch().forget_live_objects().push_broadcast(("scale", 2))
-            found |= {key: again.state(TOTAL, key) for key in (1, 2, 3) if again.owns((key, 0))}
-    assert found == {1: 800, 2: 800, 3: 80}
+        with harness.rescaled(3) as again:
+            for subtask in again.push_broadcast(("scale", 2)).end_epoch():
+                subtask.forget_live_objects()
+            again.push_broadcast(("scale", 2)).assert_state(TOTAL, {1: 800, 2: 800, 3: 80})
 
 
 def fail(key: Any, state: Any) -> None:
@@ -332,51 +322,32 @@ def test_broadcast_elements_set_no_timers() -> None:
 # -- rescaling ---------------------------------------------------------------------------------------------------------
 
 
-def all_states(parallelism: int, backend: str, snapshots: Any = None) -> list[KeyedOperatorHarness]:
-    options: dict[str, Any] = {"broadcast_states": [FACTORS], "backend": backend, "max_parallelism": 128}
-    if snapshots is not None:
-        return KeyedOperatorHarness.rescale(snapshots, parallelism, AllStates(), first, Types.LONG(), **options)
-    return [
-        KeyedOperatorHarness(AllStates(), first, Types.LONG(), parallelism=parallelism, subtask=subtask, **options)
-        for subtask in range(parallelism)
-    ]
-
-
-def run_epoch(harnesses: list[KeyedOperatorHarness], elements: list[Any], rows: list[tuple[int, int]]) -> list[Any]:
+def run_epoch(
+    harnesses: Subtasks[KeyedOperatorHarness], elements: list[Any], rows: list[tuple[int, int]]
+) -> list[Any]:
     """All subtasks through one epoch, as a job does it: elements to everybody, rows to their owners; what came out."""
-    out: list[Any] = []
-    for harness in harnesses:
-        harness.push_all_broadcast(elements).push_all([row for row in rows if harness.owns(row)])
-        out += harness.take_output()
-    return out
+    return harnesses.push_all_broadcast(elements).push_all(rows).take_output()
 
 
 @pytest.mark.parametrize("parallelism", [1, 3, 5, 7, 16])
 def test_all_kinds_of_state_survive_rescaling(parallelism: int, backend: str) -> None:
     chance = random.Random(parallelism)
     model = Model()
-    old = all_states(2, backend)
-    snapshots = []
-    try:
-        for epoch in range(3):
-            elements = [("factor", f"f{epoch}", epoch + 1), ("scale", 2)]
-            rows = [(chance.randrange(200), chance.randrange(100)) for _ in range(120)]
-            assert sorted(run_epoch(old, elements, rows)) == sorted(model.epoch(elements, rows))
-            snapshots = [harness.snapshot(full=epoch == 0) for harness in old]
-    finally:
-        for harness in old:
-            harness.close()
-    new = all_states(parallelism, backend, snapshots)
-    try:
+    old = KeyedOperatorHarness.parallel(
+        2, AllStates(), first, Types.LONG(), broadcast_states=[FACTORS], backend=backend
+    )
+    for _ in range(3):
+        elements = [("factor", f"f{old[0].epoch}", old[0].epoch + 1), ("scale", 2)]
+        rows = [(chance.randrange(200), chance.randrange(100)) for _ in range(120)]
+        assert sorted(run_epoch(old, elements, rows)) == sorted(model.epoch(elements, rows))
+        snapshot = old.snapshot()
+    with old.rescaled(parallelism, snapshot) as new:
         model.audit(run_epoch(new, [("report",)], []), parallelism, union=["0/2", "1/2"])
         # And it goes on as if nothing had happened.
         rows = [(chance.randrange(300), chance.randrange(100)) for _ in range(120)]
         elements = [("scale", 3), ("factor", "f1", 7)]
         assert sorted(run_epoch(new, elements, rows)) == sorted(model.epoch(elements, rows))
         model.audit(run_epoch(new, [("report",)], []), parallelism, union=["0/2", "1/2"])
-    finally:
-        for harness in new:
-            harness.close()
 
 
 # -- the harness itself ------------------------------------------------------------------------------------------------

@@ -78,7 +78,7 @@ def test_count_with_operator_state_survives_a_kill_after_any_epoch(killed_after:
 def test_a_union_list_dealt_out_by_position_keeps_its_elements() -> None:
     """50 epochs on 3 subtasks, then 4, then 2: three restores, two of which rescale."""
     chosen = random.Random(5)
-    harnesses = [OperatorHarness(DealtOut(range(10)), parallelism=3, subtask=subtask) for subtask in range(3)]
+    harnesses = OperatorHarness.parallel(3, DealtOut(range(10)))
     expected = list(range(10))
     for epoch in range(50):
         for number in range(chosen.randint(0, 3)):
@@ -87,11 +87,7 @@ def test_a_union_list_dealt_out_by_position_keeps_its_elements() -> None:
             harness.push(value)
             expected.append(value)
         if epoch in (12, 25, 38):
-            parallelism = {12: 3, 25: 4, 38: 2}[epoch]
-            snapshots = [harness.snapshot() for harness in harnesses]
-            for harness in harnesses:
-                harness.close()
-            harnesses = OperatorHarness.rescale(snapshots, parallelism, DealtOut(range(10)))
+            harnesses = harnesses.rescaled({12: 3, 25: 4, 38: 2}[epoch])
         else:
             for harness in harnesses:
                 harness.end_epoch()
@@ -99,8 +95,7 @@ def test_a_union_list_dealt_out_by_position_keeps_its_elements() -> None:
                     harness.forget_live_objects()
     shares = [harness.function.mine for harness in harnesses]
     assert sorted(number for share in shares for number in share) == sorted(expected)
-    for harness in harnesses:
-        harness.close()
+    harnesses.close()
 
 
 # -- contracts
@@ -138,21 +133,16 @@ class DeclaresMore(Declares):
 
 
 def test_state_that_is_not_asked_for_is_kept_over_two_checkpoints_and_a_rescaling() -> None:
-    first = OperatorHarness(DeclaresMore("a", "b")).push(1).push(2).push(3)
-    snapshots = [first.snapshot()]
-    first.close()
+    harnesses = OperatorHarness.parallel(1, DeclaresMore("a", "b")).push_all([1, 2, 3])
     for parallelism in (1, 3, 2):
-        harnesses = OperatorHarness.rescale(snapshots, parallelism, Declares("b"))
+        harnesses = harnesses.rescaled(parallelism, function=Declares("b"))
         for harness in harnesses:
             assert harness.function.before == ({"a", "b", "union"}, {"rules"}) or parallelism > 1
         harnesses[0].push(9)
         for harness in harnesses:
             harness.snapshot()
             harness.forget_live_objects()
-        snapshots = [harness.snapshot() for harness in harnesses]
-        for harness in harnesses:
-            harness.close()
-    again = OperatorHarness.restore(snapshots, DeclaresMore("a", "b"), parallelism=1)
+    (again,) = harnesses.rescaled(1, function=DeclaresMore("a", "b"))
     function = again.function
     assert function.lists["a"].get() == [1, 2, 3]
     assert sorted(function.lists["b"].get()) == [1, 2, 3, 9, 9, 9]
@@ -418,29 +408,21 @@ def key(value: int) -> int:
 def test_raw_state_follows_key_groups_and_partitions(backend: str) -> None:
     options: dict[str, Any] = {"backend": backend, "input_type": Types.LONG()}
     rows = list(range(200))
-    harnesses = [
-        KeyedOperatorHarness(RawCounts(), key, Types.LONG(), parallelism=2, subtask=subtask, **options)
-        for subtask in range(2)
-    ]
+    harnesses = KeyedOperatorHarness.parallel(2, RawCounts(), key, Types.LONG(), **options)
     expected = {number: 0 for number in range(50)}
     for parallelism in (3, 1, 5, 2):
         for row in rows:
-            (owner,) = (harness for harness in harnesses if harness.owns(row))
             expected[key(row)] += 1
-            assert owner.push(row).take_output() == [(key(row), expected[key(row)])]
+            assert harnesses.push(row).take_output() == [(key(row), expected[key(row)])]
         for harness in harnesses:
             harness.end_epoch().forget_live_objects()
-        snapshots = [harness.snapshot() for harness in harnesses]
-        for harness in harnesses:
-            harness.close()
-        harnesses = KeyedOperatorHarness.rescale(snapshots, parallelism, RawCounts(), key, Types.LONG(), **options)
+        harnesses = harnesses.rescaled(parallelism)
     shares = [harness.open().function.rows for harness in harnesses]
     assert sorted(row for share in shares for row in share) == sorted(rows * 4)
     assert abs(len(shares[0]) - len(shares[1])) <= 1
     counted = {k: n for harness in harnesses for group in harness.function.counts.values() for k, n in group.items()}
     assert counted == expected
-    for harness in harnesses:
-        harness.close()
+    harnesses.close()
 
 
 def test_functions_do_not_write_raw_state() -> None:

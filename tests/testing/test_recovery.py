@@ -11,7 +11,7 @@ from holdfast.common import Types
 from holdfast.errors import FunctionError
 from holdfast.state.handles import CheckpointRequest, SnapshotType
 from holdfast.state.snapshot_files import MemorySnapshotWriter
-from holdfast.testing import HarnessSnapshot, KeyedOperatorHarness, ManualClock
+from holdfast.testing import HarnessSnapshot, KeyedOperatorHarness, ManualClock, Subtasks
 from tests.testing.chains import is_chain
 from tests.testing.functions import VALUE, Everything
 from tests.testing.oracle import KEYS, Oracle, random_row
@@ -77,7 +77,7 @@ class Story:
     def abort(self) -> None:
         """A checkpoint that is written and comes to nothing."""
         base = self.snapshots[-1][0].epoch if self.snapshots else None
-        request = CheckpointRequest(99, SnapshotType.CHECKPOINT, 0, self.harness._attempt, self.harness.epoch + 1, base)
+        request = CheckpointRequest(99, SnapshotType.CHECKPOINT, 0, self.harness.attempt, self.harness.epoch + 1, base)
         self.harness.checkpoint(request, MemorySnapshotWriter())
         self.harness.notify_checkpoint_aborted(99)
         self.committed = self.oracle.copy()
@@ -137,15 +137,8 @@ def test_random_moments(backend: str, seed: int) -> None:
 # -- rescaling ---------------------------------------------------------------------------------------------------------
 
 
-def push_to_owner(harnesses: list[KeyedOperatorHarness], oracle: Oracle, row: tuple[str, str, int]) -> None:
-    (owner,) = [harness for harness in harnesses if harness.owns(row)]
-    owner.push(row)
-    oracle.push(row)
-
-
-def check_all(harnesses: list[KeyedOperatorHarness], oracle: Oracle) -> None:
-    for harness in harnesses:
-        oracle.check_state(harness, [key for key in KEYS if harness.owns((key, "", 0))])
+def check_all(harnesses: Subtasks[KeyedOperatorHarness], oracle: Oracle) -> None:
+    oracle.check_state(harnesses)
     assert sum(harness.num_event_time_timers() for harness in harnesses) == len(oracle.event)
     assert sum(harness.num_processing_time_timers() for harness in harnesses) == len(oracle.processing)
 
@@ -157,29 +150,20 @@ def test_rescaled_from_snapshots_of_all_subtasks(
 ) -> None:
     chance, oracle = random.Random(7), Oracle()
     options: Any = {"backend": backend, "max_parallelism": max_parallelism}
-    harnesses = [
-        KeyedOperatorHarness(
-            Everything(), first, Types.STRING(), parallelism=parallelisms[0], subtask=subtask, **options
-        )
-        for subtask in range(parallelisms[0])
-    ]
+    harnesses = KeyedOperatorHarness.parallel(parallelisms[0], Everything(), first, Types.STRING(), **options)
     for parallelism in parallelisms[1:]:
         for step in range(60):
-            push_to_owner(harnesses, oracle, random_row(chance, 100))
+            row = random_row(chance, 100)
+            harnesses.push(row)
+            oracle.push(row)
             if step % 20 == 10:
-                for harness in harnesses:
-                    harness.snapshot()  # so that the last one is a delta
-        snapshots = [harness.snapshot() for harness in harnesses]
-        for harness in harnesses:
-            harness.close()
-        harnesses = KeyedOperatorHarness.rescale(snapshots, parallelism, Everything(), first, Types.STRING(), **options)
+                harnesses.snapshot()  # so that the last one is a delta
+        harnesses = harnesses.rescaled(parallelism)
         check_all(harnesses, oracle)
     oracle.output.clear()
     oracle.advance_watermark(150)
-    out = [row for harness in harnesses for row in harness.advance_watermark(150).take_output()]
-    assert sorted(out) == sorted(oracle.output)
-    for harness in harnesses:
-        harness.close()
+    with harnesses:
+        assert sorted(harnesses.advance_watermark(150).take_output()) == sorted(oracle.output)
 
 
 def test_the_first_snapshot_after_rescaling_is_full(backend: str) -> None:

@@ -18,7 +18,7 @@ from holdfast.datastream.window import (
 )
 from holdfast.state import keyed_backend
 from holdfast.state.lmdb.backend import LmdbBackend
-from holdfast.testing import HarnessSnapshot, KeyedOperatorHarness
+from holdfast.testing import KeyedOperatorHarness
 from tests.testing.window_functions import KINDS, PAIR, windowed
 from tests.testing.window_oracle import WindowOracle, session, sliding, tumbling
 
@@ -44,36 +44,31 @@ class Story:
         def windows(stream: KeyedStream) -> Any:
             return stream.window(make()).allowed_lateness(lateness).side_output_late_data(LATE)
 
-        self.options: Any = {
+        options: Any = {
             "operation": windowed(kind, windows),
             "input_type": PAIR,
             "side_outputs": [LATE],
             "backend": backend,
             "max_parallelism": 16,
         }
-        self.harnesses = [KeyedOperatorHarness(None, first, Types.STRING(), **self.options)]
+        self.harnesses = KeyedOperatorHarness.parallel(1, None, first, Types.STRING(), **options)
         self.late: list[Any] = []
 
     def rows(self) -> None:
         count = self.chance.randrange(1, 8)
         rows = [(self.chance.choice(KEYS), self.chance.randrange(100)) for _ in range(count)]
         times = [max(0, self.time + self.chance.randrange(-25, 15)) for _ in rows]
-        for harness in self.harnesses:
-            mine = [n for n, row in enumerate(rows) if harness.owns(row)]
-            if mine:
-                harness.push_all([rows[n] for n in mine], [times[n] for n in mine])
+        self.harnesses.push_all(rows, times)
         for row, time in zip(rows, times, strict=True):
             self.oracle.push(row, time)
 
     def watermark(self) -> None:
         self.time += self.chance.randrange(0, 12)
-        for harness in self.harnesses:
-            harness.advance_watermark(self.time)
+        self.harnesses.advance_watermark(self.time)
         self.oracle.advance(self.time)
 
     def epoch(self) -> None:
-        for harness in self.harnesses:
-            harness.end_epoch()
+        self.harnesses.end_epoch()
 
     def another_worker(self) -> None:
         for harness in self.harnesses:
@@ -82,31 +77,24 @@ class Story:
     def restore(self) -> None:
         """Go on from a snapshot, with any parallelism."""
         parallelism = self.chance.choice([1, 2, 5])
-        snapshots: list[HarnessSnapshot] = [harness.snapshot() for harness in self.harnesses]
+        snapshot = self.harnesses.snapshot()
         self.check()
-        self.late += [row for harness in self.harnesses for row in harness.side_output(LATE)]
-        for harness in self.harnesses:
-            harness.close()
-        self.harnesses = KeyedOperatorHarness.rescale(
-            snapshots, parallelism, None, first, Types.STRING(), **self.options
-        )
+        self.late += self.harnesses.side_output(LATE)
+        self.harnesses = self.harnesses.rescaled(parallelism, snapshot)
         if self.oracle.watermark >= 0:
-            for harness in self.harnesses:
-                harness.advance_watermark(self.oracle.watermark)
+            self.harnesses.advance_watermark(self.oracle.watermark)
 
     def check(self) -> None:
-        assert sorted(row for h in self.harnesses for row in h.take_output()) == self.oracle.take()
-        late = self.late + [row for harness in self.harnesses for row in harness.side_output(LATE)]
+        assert sorted(self.harnesses.take_output()) == self.oracle.take()
+        late = self.late + self.harnesses.side_output(LATE)
         assert sorted(late) == sorted(self.oracle.late)
 
     def end(self) -> None:
-        for harness in self.harnesses:
-            harness.end_input()
+        self.harnesses.end_input()
         self.oracle.advance((1 << 63) - 1)
         self.check()
         assert [harness.num_event_time_timers() for harness in self.harnesses] == [0] * len(self.harnesses)
-        for harness in self.harnesses:
-            harness.close()
+        self.harnesses.close()
 
 
 def first(row: Any) -> Any:

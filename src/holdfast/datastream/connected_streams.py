@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 
 
 class ConnectedStreams:
-    """What ``connect`` gives. Both streams are keyed, with keys of one type, or none is."""
+    """What ``connect`` gives. Where both streams are keyed, with keys of one type, functions have state by key.
+
+    Where only one is, its rows go to subtasks by their key, and functions are those of streams without keys.
+    """
 
     def __init__(self, stream1: DataStream, stream2: DataStream) -> None:
         self.stream1 = stream1
@@ -50,25 +53,25 @@ class ConnectedStreams:
         if self._keyed:
             return self._add("Keyed Co-Process", connected.KeyedCoProcessOperator, func, output_type)
         if isinstance(func, KeyedCoProcessFunction):
-            raise TypeError("A KeyedCoProcessFunction needs keyed streams: put key_by(...) before process(...).")
+            raise TypeError(
+                "A KeyedCoProcessFunction needs two keyed streams: put key_by(...) on both before process(...)."
+            )
         return self._add("Co-Process", connected.CoProcessOperator, func, output_type)
 
     def _add(self, name: str, factory: type[Operator], func: Any, output_type: Any) -> DataStream:
-        second = replace(self.stream2._connection(), input_index=connected.SECOND_INPUT)
-        return self.stream1._add(name, factory, func, resolve(output_type), second)
+        first = replace(self.stream1._connection(), keyed_state=self._keyed)
+        second = replace(
+            self.stream2._connection(), input_index=connected.SECOND_INPUT, keyed_state=self._keyed
+        )
+        return self.stream1._add_node(name, factory, func, resolve(output_type), [first, second])
 
 
 def _check_keys(stream1: DataStream, stream2: DataStream) -> bool:
     """Whether both streams are keyed."""
     first, second = stream1._connection().key_by, stream2._connection().key_by
-    if first is None and second is None:
+    if first is None or second is None:
         return False
     names = f"connect() of '{stream1.get_name()}' and '{stream2.get_name()}'"
-    if first is None or second is None:
-        raise ProgramError(
-            f"{names}: only the {'second' if first is None else 'first'} of them is keyed. Keep the state of a key by "
-            "keying both, or connect both without keys."
-        )
     if first.key_type != second.key_type:
         raise ProgramError(
             f"{names}: the keys of the first are {first.key_type.describe()}, those of the second "

@@ -20,7 +20,7 @@ from holdfast.datastream.functions import (
     KeyedProcessFunction,
 )
 from holdfast.datastream.joined_streams import CoGroupedStreams, IntervalJoin, JoinedStreams
-from holdfast.datastream.key_selection import custom_partitioner, key_by_of
+from holdfast.datastream.key_selection import custom_partitioner, field_types, key_by_of
 from holdfast.datastream.key_versions import KeyVersions
 from holdfast.datastream.keyed_aggregations import ShortForms, works_by_column
 from holdfast.datastream.operator_settings import OperatorSettings, StreamSettings
@@ -34,7 +34,7 @@ from holdfast.runtime.endpoints import SinkFunctionOperator, SinkOperator
 from holdfast.runtime.keyed_batch import KeyedBatchOperator
 from holdfast.runtime.operator import Operator
 from holdfast.runtime.output_tag import OutputTag
-from holdfast.runtime.partitioners import Broadcast, Forward, Global, Partitioner, Rebalance, Rescale
+from holdfast.runtime.partitioners import Broadcast, Forward, Global, Partitioner, Rebalance, Rescale, Shuffle
 from holdfast.runtime.running import RunningOperator
 from holdfast.runtime.sink import SinkFunction, TwoPhaseCommitSink
 from holdfast.runtime.stream_operator import KeyedStreamOperatorHost, StreamOperator, StreamOperatorHost
@@ -43,7 +43,7 @@ from holdfast.runtime.windowing.assigners import WindowAssigner
 from holdfast.spark.for_each_batch import BatchFunction, ForEachBatchSink
 from holdfast.state.descriptors import MapStateDescriptor
 from holdfast.types.resolve import resolve
-from holdfast.types.typeinfo import FieldsTypeInfo, TypeInformation, Types
+from holdfast.types.typeinfo import TypeInformation, Types
 
 if TYPE_CHECKING:
     from holdfast.datastream.stream_execution_environment import StreamExecutionEnvironment
@@ -151,7 +151,7 @@ class DataStream(StreamSettings):
     def project(self, *field_indexes: int) -> DataStream:
         """Only the given fields of tuples."""
         indexes = tuple(field_indexes)
-        types = _field_types(self.get_type(), "project()")
+        types = field_types(self.get_type(), "project()")
         wrong = [i for i in indexes if not isinstance(i, int) or not 0 <= i < len(types)]
         if wrong or not indexes:
             raise ProgramError(
@@ -207,8 +207,8 @@ class DataStream(StreamSettings):
         return self._partitioned(Rebalance())
 
     def shuffle(self) -> DataStream:
-        """Rows spread evenly: here in turn, not at random, so that a job that runs again sends them the same way."""
-        return self.rebalance()
+        """Each row to any subtask, by chance; a task that is run again sends the same rows the same way."""
+        return self._partitioned(Shuffle())
 
     def rescale(self) -> DataStream:
         """Like ``rebalance``, but each subtask sends to few others, and no two of them to all."""
@@ -309,7 +309,11 @@ class DataStream(StreamSettings):
     def _add(
         self, name: str, factory: type[Operator], function: Any, output_type: Any, *beside: Connection
     ) -> DataStream:
-        inputs = [self._connection(), *beside]
+        return self._add_node(name, factory, function, output_type, [self._connection(), *beside])
+
+    def _add_node(
+        self, name: str, factory: type[Operator], function: Any, output_type: Any, inputs: list[Connection]
+    ) -> DataStream:
         node = self._environment.add_node(name, factory, function, resolve(output_type), inputs)
         return DataStream(self._environment, node)
 
@@ -328,14 +332,6 @@ def _check_operator(operator: Any) -> None:
             f"transform() takes a StreamOperator; got {type(operator).__name__}. Functions go to map(), flat_map() or "
             "process()."
         )
-
-
-def _field_types(type_info: TypeInformation, what: str) -> list[TypeInformation]:
-    if isinstance(type_info, FieldsTypeInfo):
-        return list(type_info.field_types)
-    raise ProgramError(
-        f"{what} needs a stream of tuples or rows with a declared type; this one is {type_info.describe()}."
-    )
 
 
 class KeyedStream(DataStream, KeyVersions, ShortForms):

@@ -1,4 +1,5 @@
-"""What ``key_by`` and ``partition_custom`` are given: columns, functions, or objects with a method of one."""
+"""What ``key_by``, ``partition_custom`` and ``project`` are given: columns, functions, or objects with a method of one.
+"""
 
 from __future__ import annotations
 
@@ -41,6 +42,15 @@ def custom_partitioner(partitioner: Any, key_selector: Any) -> Custom:
                 f"partition_custom(): the {what} {type(given).__name__} has operator state, which is not kept for it."
             )
     return Custom(partitioner, key_selector)
+
+
+def field_types(row_type: TypeInformation, what: str) -> list[TypeInformation]:
+    """The types of the fields of rows."""
+    if isinstance(row_type, FieldsTypeInfo):
+        return list(row_type.field_types)
+    raise ProgramError(
+        f"{what} needs a stream of tuples or rows with a declared type; this one is {row_type.describe()}."
+    )
 
 
 def _column_key_type(row_type: TypeInformation, columns: tuple[str, ...]) -> TypeInformation:

@@ -37,6 +37,13 @@ class Connection:
     input_index: int = 0
     #: The side output that it takes its rows from; None for the main output.
     tag: OutputTag | None = None
+    #: False: the key says where rows go, and nothing more.
+    keyed_state: bool = True
+
+    @property
+    def state_key(self) -> KeyBy | None:
+        """The key that its rows have state by."""
+        return self.key_by if self.keyed_state else None
 
     @property
     def type_info(self) -> TypeInformation:
@@ -109,7 +116,7 @@ class Node:
 
     @property
     def keyed(self) -> bool:
-        return any(connection.key_by is not None for connection in self.inputs)
+        return any(connection.state_key is not None for connection in self.inputs)
 
     @property
     def key_type(self) -> TypeInformation | None:
@@ -122,7 +129,7 @@ class Node:
     @property
     def _key_by(self) -> KeyBy | None:
         """Of the first input that is keyed: those of connected streams agree."""
-        return next((c.key_by for c in self.inputs if c.key_by is not None), None)
+        return next((c.state_key for c in self.inputs if c.state_key is not None), None)
 
 
 class StreamGraph:

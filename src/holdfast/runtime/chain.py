@@ -117,7 +117,7 @@ class Chain:
             operator.environment.epoch, operator.environment.nonce = epoch, nonce
             operator.rows_in = operator.output.rows = 0
         for router in self._routers.values():
-            router.begin_epoch(outbox)
+            router.begin_epoch(outbox, self.head.environment.attempt, epoch)
 
     def notify(self, notifications: tuple[Notification, ...]) -> None:
         for notification in notifications:

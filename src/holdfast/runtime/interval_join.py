@@ -6,7 +6,6 @@ A row is kept until the watermark says that nothing it could be paired with will
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +20,8 @@ from holdfast.state.timers import TimeDomain, TimerQueue
 from holdfast.types.typeinfo import TypeInformation, Types
 
 _LEFT, _RIGHT = 0, 1
+#: Times are LONG.
+_FIRST, _LAST = -(1 << 63), (1 << 63) - 1
 
 
 @dataclass(frozen=True)
@@ -105,14 +106,11 @@ class IntervalJoinOperator(TimedOperator):
         buffer = self._buffers[side]
         buffer.put(timestamp, [*(buffer.get(timestamp) or ()), row])
         first, last = (timestamp + bound for bound in self._reach[side])
-        for time, others in sorted(self._others(1 - side, first, last)):
+        for time, others in self._buffers[1 - side].between(max(first, _FIRST), min(last, _LAST)):
             for other in others:
                 pair = (row, other) if side == _LEFT else (other, row)
                 self._pair(pair, (timestamp, time) if side == _LEFT else (time, timestamp))
         self._event_timers.register(timestamp + self._kept_for[side], self.key_context.key, side)
-
-    def _others(self, side: int, first: int, last: int) -> Iterable[tuple[int, list[Any]]]:
-        return ((time, rows) for time, rows in self._buffers[side].items() if first <= time <= last)
 
     def _pair(self, pair: tuple[Any, Any], times: tuple[int, int]) -> None:
         context = self._context

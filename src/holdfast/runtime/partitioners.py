@@ -73,6 +73,9 @@ class BoundPartitioner(ABC):
     def open(self, runtime_context: RuntimeContext) -> None:
         """Before the first batch."""
 
+    def begin_epoch(self, *seed: int) -> None:
+        """Before the first batch of an epoch. ``seed`` is the same whenever the task of that epoch is run again."""
+
     def close(self) -> None:
         """The attempt ends in order."""
 
@@ -124,6 +127,30 @@ class Rebalance(Partitioner):
 
     def bind(self, subtask: int, parallelism: int, where: str) -> BoundPartitioner:
         return _RoundRobin(subtask % parallelism, parallelism)
+
+
+@dataclass(frozen=True)
+class Shuffle(Partitioner):
+    """Each row to any subtask, by chance. A task that is run again draws the same for the same rows."""
+
+    name = "SHUFFLE"
+
+    def bind(self, subtask: int, parallelism: int, where: str) -> BoundPartitioner:
+        return _Random(subtask, parallelism)
+
+
+class _Random(BoundPartitioner):
+    def __init__(self, subtask: int, parallelism: int) -> None:
+        self._subtask = subtask
+        self._parallelism = parallelism
+
+    def begin_epoch(self, *seed: int) -> None:
+        self._random = np.random.default_rng([*seed, self._subtask])
+
+    def route(self, batch: Batch, columns: pa.RecordBatch) -> Route:
+        # One number for each row, so that it does not matter how rows are cut into batches.
+        drawn = self._random.random(len(batch)) * self._parallelism
+        return Route(drawn.astype(np.int64))
 
 
 @dataclass(frozen=True)

@@ -123,6 +123,11 @@ class JobPlan:
     def levels(self) -> int:
         return 1 + max(chain.level for chain in self.chains)
 
+    @property
+    def batch(self) -> bool:
+        """The job gives final results only, and has neither checkpoints nor savepoints."""
+        return any(operator.batch for operator in self.operators())
+
     def chains_of(self, level: int, slot: int) -> list[ChainSpec]:
         return [c for c in self.chains if c.level == level and slot < c.parallelism]
 

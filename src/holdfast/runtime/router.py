@@ -117,8 +117,9 @@ class Router:
     def close(self) -> None:
         self._partitioner.close()
 
-    def begin_epoch(self, outbox: Outbox) -> None:
+    def begin_epoch(self, outbox: Outbox, attempt: int = 0, epoch: int = 0) -> None:
         self._outbox = outbox
+        self._partitioner.begin_epoch(attempt, epoch, self._edge.edge_id)
         self._reset()
 
     def collect(self, batch: Batch) -> None:

@@ -36,8 +36,8 @@ _ack_encoder = msgspec.msgpack.Encoder()
 class TaskRun:
     """One execution. ``run`` drives it from the first envelope to the last; whoever drives it must exhaust it.
 
-    ``start``, ``receive``, ``end_input``, ``close_outputs`` and ``commit`` are its steps in their order, for a driver
-    that hands envelopes in one by one. After an error in any of them comes ``abandon``.
+    ``start``, ``receive`` or ``read_sources``, ``end_input``, ``close_outputs`` and ``commit`` are its steps in their
+    order, for a driver that hands envelopes in one by one. After an error in any of them comes ``abandon``.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class TaskRun:
                 # A task that leaves input unread costs Spark the worker process.
                 for _ in incoming:
                     pass
-                yield from self._read_sources()
+                yield from self.read_sources()
             else:
                 for envelope in incoming:
                     self.receive(envelope)
@@ -170,7 +170,8 @@ class TaskRun:
         for chain in self.chains:
             chain.fire_processing_timers(now)
 
-    def _read_sources(self) -> Iterator[Envelope]:
+    def read_sources(self) -> Iterator[Envelope]:
+        """Let the sources of level 0 give their rows of this epoch, and hand out what has become large enough."""
         for chain in self.chains if self.spec.drain else ():
             chain.drain_source()
         for chain in self.chains if self.spec.read_sources else ():

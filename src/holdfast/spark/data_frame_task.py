@@ -85,7 +85,7 @@ def _by_tag(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, pa.RecordB
 class _Output:
     """The edges that the rows of one DataFrame go to."""
 
-    def __init__(self, plan: JobPlan, origin: _Origin, index: int, outbox: Outbox) -> None:
+    def __init__(self, plan: JobPlan, origin: _Origin, index: int, outbox: Outbox, spec: EpochSpec) -> None:
         edges = [edge for edge in plan.edges if edge.edge_id in origin.edge_ids]
         self.operator_id = origin.operator_id
         self.rows = 0
@@ -93,7 +93,7 @@ class _Output:
         self._read_rows = row_reader(edges[0].type_info)
         self._routers = [Router(edge, index, index, f"source '{origin.name}'", plan.options) for edge in edges]
         for router in self._routers:
-            router.begin_epoch(outbox)
+            router.begin_epoch(outbox, spec.attempt, spec.epoch)
 
     def collect(self, arrow: pa.RecordBatch) -> None:
         self.rows += arrow.num_rows
@@ -116,7 +116,7 @@ class _Partition:
         self._spec = spec
         self._nonce = uuid.uuid4().hex[:16]
         self._outbox = Outbox(group * GROUP_SIZE + index, plan.slots)
-        self._outputs = [_Output(plan, origin, index, self._outbox) for origin in origins]
+        self._outputs = [_Output(plan, origin, index, self._outbox, spec) for origin in origins]
 
     def run(
         self, rows: Iterator[tuple[int, pa.RecordBatch]], values: list[int], over: bool

@@ -49,7 +49,8 @@ class JobGateway:
         """The id of a checkpoint that is taken now, beside the periodic ones."""
         trigger = SnapshotTrigger(kind=kind, trigger_id=trigger_id or new_trigger_id())
         told = _told(trigger, lambda completed: completed.checkpoint_id, outcome)
-        self._add(trigger)
+        if not self._refused(trigger):
+            self._add(trigger)
         return told
 
     def trigger_savepoint(
@@ -102,9 +103,20 @@ class JobGateway:
         told = _told(trigger, lambda completed: completed.location, outcome)
         if not self._triggers.is_open:
             trigger.refuse(CheckpointFailureReason.NOT_ALL_REQUIRED_TASKS_RUNNING)
-        else:
+        elif not self._refused(trigger):
             prepare_target(trigger, target, self.job_id, self.job.checkpoint.timeout_ms / 1_000, self._add)
         return told
+
+    def _refused(self, trigger: SnapshotTrigger) -> bool:
+        if self.job.plan.batch:
+            trigger.outcome.set_exception(
+                CheckpointError(
+                    f"Job '{self.name}' ({self.job_id}) runs in BATCH mode, in which there are no checkpoints and no "
+                    "savepoints: it gives its results when its input has ended, or begins anew. Use "
+                    "RuntimeExecutionMode.STREAMING for a job that can be stopped and go on."
+                )
+            )
+        return self.job.plan.batch
 
     def _add(self, trigger: SnapshotTrigger) -> None:
         self._triggers.add(trigger)

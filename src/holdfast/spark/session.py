@@ -59,6 +59,18 @@ def obtain_session(settings: Mapping[str, str]) -> SparkSession:
     return session
 
 
+@contextmanager
+def session_for_a_while(settings: Mapping[str, str]) -> Iterator[SparkSession]:
+    """``obtain_session``, for a test run: a session that is made here is stopped at the end."""
+    active = SparkSession.getActiveSession()
+    session = obtain_session(settings)
+    try:
+        yield session
+    finally:
+        if active is None:
+            session.stop()
+
+
 def _submitted_settings() -> dict[str, str]:
     """What spark-submit was told, the master included. What a builder sets would win over it."""
     if "PYSPARK_GATEWAY_PORT" not in os.environ:

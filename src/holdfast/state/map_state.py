@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Container, Hashable, Iterator
+from itertools import islice
 from typing import Any
 
 from holdfast.errors import StateTypeError
@@ -24,16 +26,23 @@ _NONE = b""
 class _CachedMap:
     """Entries by identity of their map keys: (map key, cell), the ``dirty`` ones not yet written.
 
-    ``complete``: entries that are not here do not exist. ``cleared``: what is stored is to be deleted first.
+    ``complete``: entries that are not here do not exist. ``cleared``: what is stored is to be deleted first. ``order``:
+    the map keys of the entries, sorted, from the first read of a range on.
     """
 
-    __slots__ = ("cleared", "complete", "dirty", "entries")
+    __slots__ = ("cleared", "complete", "dirty", "entries", "order")
 
     def __init__(self) -> None:
         self.entries: dict[Hashable, tuple[Any, Any]] = {}
         self.dirty: set[Hashable] = set()
         self.cleared = False
         self.complete = False
+        self.order: list[Any] | None = None
+
+    def forget(self, identity: Hashable) -> None:
+        del self.entries[identity]
+        if self.order is not None:
+            del self.order[bisect_left(self.order, identity)]
 
 
 class KeyedMapState(KeyedState, MapState[Any, Any]):
@@ -69,6 +78,13 @@ class KeyedMapState(KeyedState, MapState[Any, Any]):
         open_cell = self._cells.open
         return ((key, open_cell(cell)) for key, cell in self._entries())
 
+    def between(self, first: int, last: int) -> list[tuple[Any, Any]]:
+        """The entries with map keys from ``first`` to ``last``, both included, in their order. For maps of LONG: what
+        is read is what is given, however large the map is.
+        """
+        open_cell = self._cells.open
+        return [(key, open_cell(cell)) for key, cell in self._range(first, last)]
+
     def keys(self) -> Iterator[Any]:
         return (key for key, _ in self._entries())
 
@@ -79,6 +95,7 @@ class KeyedMapState(KeyedState, MapState[Any, Any]):
         cached = self._cached()
         cached.entries = {}
         cached.dirty = set()
+        cached.order = None
         cached.cleared = cached.complete = True
         self._dirty[self._context.identity] = self._context.key
 
@@ -97,10 +114,9 @@ class KeyedMapState(KeyedState, MapState[Any, Any]):
             stored = head + encode_key(key)
             if cell is ABSENT:
                 pending.writes.append((stored, None))
-                del cached.entries[identity]
                 # What is not in the cache may be anything, unless the whole map is.
-                if not cached.complete:
-                    cached.entries[identity] = (key, ABSENT)
+                if cached.complete:
+                    cached.forget(identity)
             else:
                 pending.writes.append((stored, _NONE if cell is None else self._cells.pack([cell])[0]))
         cached.dirty.clear()
@@ -135,8 +151,15 @@ class KeyedMapState(KeyedState, MapState[Any, Any]):
             return ABSENT
         cell = self._revive(self._store.get(self._current_head() + self._map_keys.encode(key)))
         self._access.make_room()
-        self._cached().entries[identity] = (self._normal(key), cell)
+        self._remember(self._cached(), identity, (self._normal(key), cell))
         return cell
+
+    @staticmethod
+    def _remember(cached: _CachedMap, identity: Hashable, entry: tuple[Any, Any]) -> None:
+        """A new entry of the cache."""
+        cached.entries[identity] = entry
+        if cached.order is not None:
+            insort(cached.order, identity)
 
     def _set(self, key: Any, cell: Any) -> None:
         identity = self._identity(key)
@@ -145,7 +168,10 @@ class KeyedMapState(KeyedState, MapState[Any, Any]):
         if known is None:
             self._access.make_room()
             cached = self._cached()
-        cached.entries[identity] = (self._normal(key) if known is None else known[0], cell)
+            # Making room may have emptied the cache, but has brought nothing into it.
+            self._remember(cached, identity, (self._normal(key), cell))
+        else:
+            cached.entries[identity] = (known[0], cell)
         cached.dirty.add(identity)
         self._dirty[self._context.identity] = self._context.key
 
@@ -183,4 +209,36 @@ class KeyedMapState(KeyedState, MapState[Any, Any]):
         if len(read) <= _CACHED_ENTRIES and not cached.complete:
             self._access.room -= len(read)
             cached.entries = {**dict(read), **cached.entries}
+            cached.order = None
             cached.complete = True
+
+    def _range(self, first: int, last: int) -> Iterator[tuple[Any, Any]]:
+        """Map keys and cells of a range, in the order of the map keys."""
+        cached = self._cached()
+        if cached.order is None:
+            # A map of few entries is read whole, and then known.
+            for _ in islice(KeyedMapState._entries(self), _CACHED_ENTRIES + 1):
+                pass
+            cached = self._cached()
+            cached.order = sorted(key for key, _ in cached.entries.values())
+        order, entries = cached.order, cached.entries
+        found = [entries[key] for key in order[bisect_left(order, first) : bisect_right(order, last)]]
+        if not cached.complete:
+            found = sorted([*found, *self._stored_range(first, last, entries)], key=_map_key)
+        return (entry for entry in found if entry[1] is not ABSENT)
+
+    def _stored_range(self, first: int, last: int, known: Container[Hashable]) -> Iterator[tuple[Any, Any]]:
+        """Stored entries of a range that are not ``known``. Encoded numbers have the order of the numbers within those
+        of one sign.
+        """
+        head, encode = self._current_head(), self._map_keys.encode
+        for low, high in ((max(first, 0), last), (first, min(last, -1))):
+            if low <= high:
+                for stored, data in self._store.scan(head + encode(low), head + encode(high) + b"\0"):
+                    key = self._map_keys.decode(stored[len(head) :])
+                    if key not in known:
+                        yield key, self._revive(data)
+
+
+def _map_key(entry: tuple[Any, Any]) -> Any:
+    return entry[0]

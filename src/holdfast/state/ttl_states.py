@@ -162,6 +162,9 @@ class ExpiringMapState(ExpiringState, KeyedMapState):
     def _entries(self) -> Iterator[tuple[Any, Any]]:
         return self._read_all(super()._entries(), self._at_access())
 
+    def _range(self, first: int, last: int) -> Iterator[tuple[Any, Any]]:
+        return self._read_all(super()._range(first, last), self._at_access())
+
     def _read_all(self, entries: Iterator[tuple[Any, Any]], now: int) -> Iterator[tuple[Any, Any]]:
         identity, space = self._context.identity, self._space
         for key, cell in entries:

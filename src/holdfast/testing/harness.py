@@ -1,80 +1,71 @@
-"""Runs one subtask of one operator in this process, with the classes that run it in a Spark task."""
+"""What all harnesses share: one subtask of one operator, in this process, with the classes of a Spark task."""
 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from tempfile import TemporaryDirectory
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 from holdfast.checkpoint.rebase import compose, full_image_due
 from holdfast.errors import CheckpointError, ProgramError
-from holdfast.runtime.envelope import COORDINATOR_EDGE, ChannelStatus, Envelope, unpack_header
-from holdfast.runtime.epoch import Acknowledgement, EpochSpec, Notification, NotificationKind
+from holdfast.runtime.envelope import ChannelStatus
+from holdfast.runtime.epoch import Acknowledgement, Notification, NotificationKind
 from holdfast.runtime.functions import FunctionOperator
 from holdfast.runtime.live_task import forget_live_tasks
 from holdfast.runtime.operator import MAX_WATERMARK, Operator
 from holdfast.runtime.output_tag import OutputTag
-from holdfast.runtime.router import EdgeReader, Outbox
-from holdfast.runtime.task import TaskRun, read_acknowledgement
-from holdfast.state.descriptors import MapStateDescriptor
+from holdfast.state.descriptors import ListStateDescriptor, MapStateDescriptor
 from holdfast.state.handles import CheckpointRequest, SnapshotType, SubtaskSnapshot
 from holdfast.state.snapshot_files import MemorySnapshotWriter
 from holdfast.state.snapshot_io import SnapshotWriter
+from holdfast.testing.assertions import check_content
 from holdfast.testing.clock import ManualClock
-from holdfast.testing.inputs import Input
+from holdfast.testing.epochs import Epochs
 from holdfast.testing.options import Setup
 from holdfast.testing.outputs import Output
-from holdfast.testing.program import LEVEL, KeyBy, TestProgram, build_program
+from holdfast.testing.places import Place
+from holdfast.testing.program import TestProgram, build_program
 from holdfast.testing.snapshot import HarnessSnapshot
+from holdfast.testing.subtasks import Subtasks
 
-_SENDER = 0
+Snapshots = HarnessSnapshot | Sequence[HarnessSnapshot]
+
 _MEMORY_LIMIT = 1 << 40
-_ENDED = ChannelStatus(MAX_WATERMARK, False, True)
-
-T = TypeVar("T")
+ENDED = ChannelStatus(MAX_WATERMARK, False, True)
 
 
 class Harness:
-    """What keyed and other harnesses share. Rows go in by ``push``; epochs end when asked to.
+    """One subtask. An epoch begins by itself with the first call that needs one, and ends when asked to.
 
-    An epoch begins by itself with the first call that needs one. After an error in a function the epoch is rolled
-    back, as a failed task is: state and fields are those of the last ``end_epoch`` or ``snapshot``. Everything runs in
-    the calling thread.
+    After an error in a function the epoch is rolled back, as a failed task is: state and fields are those of the last
+    ``end_epoch`` or ``snapshot``. Everything runs in the calling thread.
     """
 
-    def __init__(self, function: Any, key_by: KeyBy | None, setup: Setup, restored: HarnessSnapshot | None) -> None:
+    def __init__(self, place: Place, setup: Setup) -> None:
+        self._place = place
         self._setup = setup
         self._directory = TemporaryDirectory(prefix="holdfast-harness-")
         self.job_id = secrets.token_hex(8)
-        self._program: TestProgram = build_program(function, key_by, setup, self.job_id, self._directory.name)
-        self._restored = restored
-        self._attempt = 1 if restored is None else restored.attempt + 1
-        self._epoch = self._restore_epoch = 0 if restored is None else restored.epoch
-        self._checkpoint_id = 0 if restored is None else restored.checkpoint_id
-        self._nonce: str | None = None
-        self._durable_epoch = -1 if restored is None else restored.epoch
-        self._notifications: list[Notification] = []
+        self._program: TestProgram = build_program(place, setup, self.job_id, self._directory.name)
+        self._epochs = Epochs(self._program, setup)
+        self._checkpoint_id = 0 if setup.snapshot is None else setup.snapshot.checkpoint_id
         self._base: tuple[int, SubtaskSnapshot] | None = self._restored_base()
-        self._run: TaskRun | None = None
-        self._output = Output(self._program.output)
-        self._side_outputs = {tag: Output(edge) for tag, edge in self._program.side_outputs.items()}
-        where = f"the input of {self._program.operator.describe(setup.subtask)}"
-        self._inputs = [Input(edge, setup.subtask, where, self._program.plan.options) for edge in self._program.inputs]
         self._closed = False
-        #: What the task of the last epoch told the coordinator.
-        self.acknowledgement: Acknowledgement | None = None
+        self._begin_attempt()
+
+    def _begin_attempt(self) -> None:
+        """For what a kind of harness does on the driver before the first epoch."""
 
     def _restored_base(self) -> tuple[int, SubtaskSnapshot] | None:
         setup = self._setup
-        if self._restored is None:
+        if setup.snapshot is None:
             return None
         backend = self._program.plan.backend.name
-        found = self._restored.of_subtask(setup.subtask, setup.parallelism, setup.max_parallelism, backend)
-        return None if found is None else (self._restored.epoch, found)
+        found = setup.snapshot.of_subtask(setup.subtask, setup.parallelism, setup.max_parallelism, backend)
+        return None if found is None else (setup.snapshot.epoch, found)
 
     @property
     def operator_id(self) -> str:
@@ -92,90 +83,77 @@ class Harness:
         return self._setup.clock
 
     @property
+    def attempt(self) -> int:
+        """One more than that of the harness whose snapshot it started from."""
+        return self._epochs.attempt
+
+    @property
     def epoch(self) -> int:
         """The number of the last epoch that was committed."""
-        return self._epoch
+        return self._epochs.number
 
-    # -- input
+    @property
+    def acknowledgement(self) -> Acknowledgement | None:
+        """What the task of the last epoch told the coordinator."""
+        return self._epochs.acknowledgement
+
+    # -- time
 
     def open(self) -> Self:
         """Begin an epoch; the first time the function is opened. Optional: whatever needs an epoch begins one."""
         self._running()
         return self
 
-    def push(self, value: Any, timestamp: int | None = None) -> Self:
-        """One row."""
-        return self.push_all([value], None if timestamp is None else [timestamp])
-
-    def push_all(self, values: Iterable[Any], timestamps: Sequence[int | None] | None = None) -> Self:
-        """Several rows, in one batch."""
-        return self._push(self._inputs[0], values, timestamps)
-
-    def push_broadcast(self, value: Any, timestamp: int | None = None) -> Self:
-        """One element of the broadcast stream."""
-        return self.push_all_broadcast([value], None if timestamp is None else [timestamp])
-
-    def push_all_broadcast(self, values: Iterable[Any], timestamps: Sequence[int | None] | None = None) -> Self:
-        """Several elements of the broadcast stream, in one batch. A job pushes those of an epoch before its rows."""
-        return self._push(self._broadcast_input(), values, timestamps)
-
-    def advance_watermark(self, timestamp: int) -> Self:
-        """Event time has come to ``timestamp``: timers up to it fire. With a broadcast stream, only when both have."""
-        return self._advance(self._inputs[0], timestamp)
-
-    def advance_broadcast_watermark(self, timestamp: int) -> Self:
-        """Event time of the broadcast stream has come to ``timestamp``."""
-        return self._advance(self._broadcast_input(), timestamp)
-
     def advance_processing_time(self, milliseconds: int) -> Self:
         """Move the clock on by so much: timers that become due fire."""
-        run = self._running()
+        run = self._running().run()
         self._setup.clock.advance(milliseconds)
-        self._step(run.fire_timers)
+        self._epochs.step(run.fire_timers)
         return self
-
-    def end_input(self) -> Self:
-        """No more rows on any input: event time ends, ``finish`` is called, and so ends the epoch."""
-        for each in self._inputs:
-            self._send_status(each, _ENDED)
-        return self.end_epoch()
-
-    def end_broadcast_input(self) -> Self:
-        """No more elements of the broadcast stream: from now on the other one alone moves event time."""
-        self._send_status(self._broadcast_input(), _ENDED)
-        return self
-
-    # -- output
-
-    def output(self) -> list[Any]:
-        """All rows that came out since the last ``take_output``, those of rolled back epochs too."""
-        return self._output.values()
-
-    def timestamped_output(self) -> list[tuple[Any, int | None]]:
-        """The same rows with their event times."""
-        return list(self._output.rows)
-
-    def take_output(self) -> list[Any]:
-        """The output so far, which is forgotten."""
-        taken = self.output()
-        self._output.rows.clear()
-        return taken
-
-    def side_output(self, output_tag: OutputTag) -> list[Any]:
-        """All rows that went to a side output, one of the option ``side_outputs``."""
-        found = self._side_outputs.get(output_tag.tag_id)
-        if found is None:
-            raise ProgramError(f"Nobody listens to the side output '{output_tag.tag_id}': give side_outputs=[tag].")
-        return found.values()
 
     @property
     def watermark(self) -> int:
         """The event time that the operator has come to."""
         return self._head().watermark
 
+    # -- output and state
+
+    def output(self) -> list[Any]:
+        """All rows that came out since the last ``take_output``, those of rolled back epochs too."""
+        return self._output().values()
+
+    def timestamped_output(self) -> list[tuple[Any, int | None]]:
+        """The same rows with their event times."""
+        return list(self._output().rows)
+
+    def take_output(self) -> list[Any]:
+        """The output so far, which is forgotten."""
+        taken = self.output()
+        self._output().rows.clear()
+        return taken
+
+    def side_output(self, output_tag: OutputTag) -> list[Any]:
+        """All rows that went to a side output, one of the option ``side_outputs``."""
+        found = self._epochs.outputs.get(output_tag.tag_id)
+        if found is None:
+            raise ProgramError(f"Nobody listens to the side output '{output_tag.tag_id}': give side_outputs=[tag].")
+        return found.values()
+
     def broadcast_state(self, descriptor: MapStateDescriptor) -> dict[Any, Any]:
         """What this subtask's copy of a broadcast state holds. Later changes do not show."""
         return dict(self._head().environment.operator_state.get_broadcast_state(descriptor).items())
+
+    def assert_broadcast_state(self, descriptor: MapStateDescriptor, expected: Mapping[Any, Any]) -> Self:
+        """AssertionError, with both sides, unless the broadcast state holds exactly that."""
+        check_content(self._of(descriptor.get_name()), dict(expected), self.broadcast_state(descriptor))
+        return self
+
+    def operator_state(self, descriptor: ListStateDescriptor, union: bool = False) -> list[Any]:
+        """The elements of a list of operator state; ``union`` for one that the function gets as a union list. What a
+        function holds in fields comes there when it is asked for a snapshot.
+        """
+        states = self._head().environment.operator_state
+        return (states.get_union_list_state if union else states.get_list_state)(descriptor).get()
 
     # -- epochs and snapshots
 
@@ -183,6 +161,11 @@ class Harness:
         """Commit what happened to the local store, as a task does at the end of an epoch."""
         self._running()
         self._finish_epoch()
+        return self
+
+    def fail(self) -> Self:
+        """The running task fails: what happened since the last ``end_epoch`` or ``snapshot`` is undone."""
+        self._running().abandon()
         return self
 
     def snapshot(self, full: bool = False) -> HarnessSnapshot:
@@ -195,28 +178,28 @@ class Harness:
             self._checkpoint_id,
             SnapshotType.CHECKPOINT,
             self._setup.clock(),
-            self._attempt,
-            self._epoch + 1,
+            self.attempt,
+            self.epoch + 1,
             None if base is None else base[0],
         )
         written = self.checkpoint(request, MemorySnapshotWriter(_MEMORY_LIMIT))
         composed = compose(written, None if base is None else base[1], full_wanted=base is None)
         self._base = (request.epoch, composed)
         self.notify_checkpoint_complete(request.checkpoint_id, request.epoch)
-        return HarnessSnapshot.of_one(self._program.operator, request, composed)
+        return HarnessSnapshot.of_one(self._program.operator, request, composed, self.job_id)
 
     def checkpoint(self, request: CheckpointRequest, writer: SnapshotWriter) -> SubtaskSnapshot:
         """End the epoch with the checkpoint that a coordinator asks for, and give what the subtask acknowledges.
 
         What becomes of it is told by ``notify_checkpoint_complete`` or ``notify_checkpoint_aborted``.
         """
-        run = self._running()
-        if request.epoch != run.spec.epoch:
+        running = self._running()
+        if request.epoch != running.number + 1:
             raise CheckpointError(
                 f"Checkpoint {request.checkpoint_id} is asked of epoch {request.epoch}; "
-                f"the one that runs is {run.spec.epoch}."
+                f"the one that runs is {running.number + 1}."
             )
-        run.spec = replace(run.spec, checkpoint=request, writer=writer)
+        running.ask(checkpoint=request, writer=writer)
         acknowledgement = self._finish_epoch()
         if acknowledgement.snapshot_failure is not None:
             raise CheckpointError(
@@ -227,19 +210,75 @@ class Harness:
 
     def notify_checkpoint_complete(self, checkpoint_id: int, epoch: int) -> None:
         """A checkpoint of ``epoch`` completed: the next epoch tells the function and drops marks of older changes."""
-        self._durable_epoch = max(self._durable_epoch, epoch)
-        self._notifications.append(Notification(NotificationKind.COMPLETE, checkpoint_id))
+        self._epochs.durable_epoch = max(self._epochs.durable_epoch, epoch)
+        self._epochs.notify(Notification(NotificationKind.COMPLETE, checkpoint_id))
 
     def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:
         """A checkpoint came to nothing: the next epoch tells the function."""
-        self._notifications.append(Notification(NotificationKind.ABORTED, checkpoint_id))
+        self._epochs.notify(Notification(NotificationKind.ABORTED, checkpoint_id))
 
     def forget_live_objects(self) -> Self:
         """Between epochs: go on as a worker process that does not hold the function, from the host's disk."""
-        if self._run is not None:
+        if self._epochs.running:
             raise ProgramError("An epoch runs; call end_epoch() before forget_live_objects().")
         forget_live_tasks(self.job_id)
         return self
+
+    # -- another one, from a snapshot
+
+    def restored(self, snapshot: Snapshots | None = None, function: Any = None, **changes: Any) -> Self:
+        """A harness of the same operator that starts from a snapshot: one that is taken now, or an earlier one. This
+        one is dropped, as a job that failed is.
+
+        ``function`` is what the operator runs from now on, and ``changes`` are options, for a program that changed.
+        """
+        taken = self.snapshot() if snapshot is None else snapshot
+        self._drop()
+        return self._another(taken, function, changes)
+
+    def rescaled(self, parallelism: int, function: Any = None, **changes: Any) -> Subtasks[Self]:
+        """All subtasks of another parallelism, each with its share of a snapshot that is taken now of this one, the
+        only one.
+        """
+        taken = self.snapshot()
+        self._drop()
+        return self._all(taken, parallelism, function, changes)
+
+    @classmethod
+    def parallel(cls, parallelism: int, /, *arguments: Any, **options: Any) -> Subtasks[Self]:
+        """All subtasks of a parallelism, which start from nothing and share a clock. The other arguments are those of
+        the class.
+        """
+        shared = {"clock": ManualClock(), **options, "parallelism": parallelism}
+        places = [{**shared, "subtask": subtask} for subtask in range(parallelism)]
+        return Subtasks([cls(*arguments, **place) for place in places])
+
+    @classmethod
+    def restore(cls, snapshots: Snapshots, /, *arguments: Any, **options: Any) -> Self:
+        """A subtask that starts from a snapshot: of itself, or one of every subtask where parallelism is above 1. The
+        other arguments are those of the class.
+        """
+        merged = HarnessSnapshot.merged(snapshots)
+        return cls(*arguments, **{**merged.layout, **options, "snapshot": merged})
+
+    @classmethod
+    def rescale(cls, snapshots: Snapshots, parallelism: int, /, *arguments: Any, **options: Any) -> Subtasks[Self]:
+        """All subtasks of a new parallelism, each starting from its share of the snapshots."""
+        merged = HarnessSnapshot.merged(snapshots)
+        return cls.parallel(parallelism, *arguments, **{**merged.layout, **options, "snapshot": merged})
+
+    def _another(self, snapshots: Snapshots, function: Any, changes: Mapping[str, Any]) -> Self:
+        merged = HarnessSnapshot.merged(snapshots)
+        place = self._place if function is None else replace(self._place, function=function)
+        harness = type(self).__new__(type(self))
+        Harness.__init__(harness, place, self._setup.changed({**merged.layout, **changes, "snapshot": merged}))
+        return harness
+
+    def _all(
+        self, snapshots: Snapshots, parallelism: int, function: Any, changes: Mapping[str, Any]
+    ) -> Subtasks[Self]:
+        places = [{"parallelism": parallelism, "subtask": subtask} for subtask in range(parallelism)]
+        return Subtasks([self._another(snapshots, function, {**changes, **place}) for place in places])
 
     # -- the end
 
@@ -248,9 +287,8 @@ class Harness:
         if self._closed:
             return
         try:
-            if self._run is not None or self._nonce is not None:
-                run = self._running()
-                run.spec = replace(run.spec, close=True)
+            if self._epochs.begun:
+                self._epochs.ask(close=True)
                 self._finish_epoch()
         finally:
             self._drop()
@@ -268,125 +306,28 @@ class Harness:
 
     def _drop(self) -> None:
         self._closed = True
-        if self._run is not None:
-            self._run.abandon()
-            self._run = None
+        self._epochs.abandon()
         forget_live_tasks(self.job_id)
         self._directory.cleanup()
 
-    # -- the task of an epoch
+    # -- inside
 
-    def _head(self) -> Operator:
-        return self._running().chains[0].head
-
-    def _running(self) -> TaskRun:
-        """The task of the running epoch, begun now if there is none."""
+    def _running(self) -> Epochs:
+        """The epochs, of which one runs."""
         if self._closed:
             raise ProgramError("The harness is closed.")
-        if self._run is None:
-            slots, subtask = self._program.plan.slots, self._setup.subtask
-            self._inbox, self._outbox = Outbox(_SENDER, slots), Outbox(subtask, slots)
-            for each in self._inputs:
-                each.begin_epoch(self._inbox)
-            run = TaskRun(
-                self._program.plan, LEVEL, subtask, self._spec(), self._restored_job, self._setup.clock, self._outbox
-            )
-            self._run = run
-            self._step(run.start, [_SENDER])
-            self._notifications.clear()
-        return self._run
+        self._epochs.run()
+        return self._epochs
 
-    def _spec(self) -> EpochSpec:
-        slots = self._program.plan.slots
-        return EpochSpec(
-            attempt=self._attempt,
-            epoch=self._epoch + 1,
-            accepted=() if self._nonce is None else ((), (self._nonce,) * slots),
-            restore_epoch=self._restore_epoch,
-            restored=self._restored is not None,
-            rows_per_subtask=0,
-            max_millis=0,
-            reader=None if self._restored is None else self._restored.reader,
-            notifications=tuple(self._notifications),
-            durable_epoch=self._durable_epoch,
-        )
+    def _head(self) -> Operator:
+        return self._running().head()
 
-    def _restored_job(self) -> Any:
-        return None if self._restored is None else self._restored.restored_job()
-
-    def _broadcast_input(self) -> Input:
-        if len(self._inputs) == 1:
-            raise ProgramError("The operator has no broadcast stream: make the harness with broadcast_states=[...].")
-        return self._inputs[1]
-
-    def _push(self, target: Input, values: Iterable[Any], timestamps: Sequence[int | None] | None) -> Self:
-        if timestamps is not None and not self._setup.event_time:
-            raise ProgramError("The harness was made with event_time=False: its rows have no timestamps.")
-        self._running()
-        with self._rolling_back():
-            target.send(list(values), timestamps)
-        self._deliver()
-        return self
-
-    def _advance(self, target: Input, timestamp: int) -> Self:
-        self._send_status(target, ChannelStatus(max(target.watermark, timestamp), False, False))
-        return self
-
-    def _send_status(self, target: Input, status: ChannelStatus) -> None:
-        self._running()
-        target.send_status(status)
-        self._deliver()
-
-    def _deliver(self) -> None:
-        """Hand what the router sent to the task."""
-        run = self._running()
-        for envelope in self._inbox.take_all():
-            if envelope.slot == self._setup.subtask:
-                self._step(run.receive, envelope)
-            elif unpack_header(envelope.payload)[0].rows:
-                raise self._of_another_subtask(envelope)
-
-    def _of_another_subtask(self, envelope: Envelope) -> ProgramError:
-        header, body = unpack_header(envelope.payload)
-        batch = EdgeReader(self._inputs[0].edge).read(header, body)
-        return ProgramError(
-            f"The key {(batch.keys or [None])[0]!r} belongs to subtask {envelope.slot} of {self._setup.parallelism}, "
-            f"and this harness is subtask {self._setup.subtask}. Push the row there; owns(row) tells whose it is."
-        )
+    def _output(self) -> Output:
+        return self._epochs.outputs[None]
 
     def _finish_epoch(self) -> Acknowledgement:
-        run = self._running()
-        for envelope in self._inbox.close(run.spec.barrier("harness")):
-            if envelope.slot == self._setup.subtask:
-                self._step(run.receive, envelope)
-        self._step(run.end_input)
-        self._step(run.close_outputs)
-        last = self._step(run.commit)
-        (told,) = (e for e in last if e.edge == COORDINATOR_EDGE)
-        self.acknowledgement = read_acknowledgement(bytes(memoryview(told.payload)))
-        self._nonce, self._epoch, self._run = self.acknowledgement.nonce, run.spec.epoch, None
-        return self.acknowledgement
+        return self._epochs.finish()
 
-    def _step(self, step: Callable[..., T], *arguments: Any) -> T:
-        """One step of the task, and the output that it gives."""
-        run = self._run
-        assert run is not None
-        with self._rolling_back():
-            result = step(*arguments)
-            run.chains[0].flush_outputs()
-        for envelope in self._outbox.take_all():
-            for output in (self._output, *self._side_outputs.values()):
-                output.capture(envelope)
-        return result
-
-    @contextmanager
-    def _rolling_back(self) -> Iterator[None]:
-        try:
-            yield
-        except BaseException:
-            run, self._run = self._run, None
-            if run is not None:
-                run.abandon()
-                for each in self._inputs:
-                    each.roll_back()
-            raise
+    def _of(self, state_name: str) -> str:
+        """How messages of failed assertions name a state."""
+        return f"State '{state_name}' of {self._program.operator.describe(self._setup.subtask)}"

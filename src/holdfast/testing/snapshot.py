@@ -24,9 +24,13 @@ class HarnessSnapshot:
     attempt: int
     record: OperatorRecord
     reader: SnapshotReader
+    #: The jobs that wrote it: each harness is one.
+    job_ids: tuple[str, ...] = ()
 
     @classmethod
-    def of_one(cls, operator: OperatorSpec, request: CheckpointRequest, snapshot: SubtaskSnapshot) -> HarnessSnapshot:
+    def of_one(
+        cls, operator: OperatorSpec, request: CheckpointRequest, snapshot: SubtaskSnapshot, *job_ids: str
+    ) -> HarnessSnapshot:
         """What one subtask wrote into the driver's memory."""
         record = OperatorRecord(
             operator.operator_id,
@@ -36,7 +40,7 @@ class HarnessSnapshot:
             operator.max_parallelism,
             (snapshot,),
         )
-        return cls(request.checkpoint_id, request.epoch, request.attempt, record, InlineSnapshotReader())
+        return cls(request.checkpoint_id, request.epoch, request.attempt, record, InlineSnapshotReader(), job_ids)
 
     @classmethod
     def of_checkpoint(cls, metadata: CheckpointMetadata, reader: SnapshotReader, operator_id: str) -> HarnessSnapshot:
@@ -47,8 +51,9 @@ class HarnessSnapshot:
         return cls(metadata.checkpoint_id, metadata.epoch, metadata.attempt, record, reader)
 
     @classmethod
-    def merged(cls, snapshots: Sequence[HarnessSnapshot]) -> HarnessSnapshot:
+    def merged(cls, taken: HarnessSnapshot | Sequence[HarnessSnapshot]) -> HarnessSnapshot:
         """One snapshot of all subtasks, from one of each."""
+        snapshots = [taken] if isinstance(taken, HarnessSnapshot) else taken
         if not snapshots:
             raise RestoreError("There is no snapshot to start from; give one of every subtask.")
         first = snapshots[0]
@@ -61,10 +66,15 @@ class HarnessSnapshot:
                 "expected one of every subtask, all with the same."
             )
         record = msgspec.structs.replace(first.record, subtasks=tuple(subtasks))
-        epoch = max(snapshot.epoch for snapshot in snapshots)
-        return cls(
-            max(s.checkpoint_id for s in snapshots), epoch, max(s.attempt for s in snapshots), record, first.reader
-        )
+        checkpoint_id = max(s.checkpoint_id for s in snapshots)
+        epoch, attempt = max(s.epoch for s in snapshots), max(s.attempt for s in snapshots)
+        job_ids = tuple(job_id for s in snapshots for job_id in s.job_ids)
+        return cls(checkpoint_id, epoch, attempt, record, first.reader, job_ids)
+
+    @property
+    def layout(self) -> dict[str, int]:
+        """The options of a harness that has the same subtasks."""
+        return {"parallelism": self.record.parallelism, "max_parallelism": self.record.max_parallelism}
 
     @property
     def bytes_written(self) -> int:

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 W = TypeVar("W")
 
+#: Before the names of states that a window has for itself.
+PER_WINDOW = "window"
+
 
 class WindowStates:
     """States with windows as namespaces. ``prefix`` keeps their names apart from those of other states."""
@@ -93,7 +96,7 @@ class _PerWindowStateStore(KeyedStateStore):
     def __init__(self, operator: WindowOperator) -> None:
         super().__init__(operator.environment)
         self._namespace = operator.windows.namespace
-        self._states = WindowStates(operator.keyed_state, "window", operator.windows.type_info)
+        self._states = WindowStates(operator.keyed_state, PER_WINDOW, operator.windows.type_info)
         self.window: Any = None
 
     def _get(self, descriptor: StateDescriptor) -> Any:
