@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import ast
-import os
 import re
-import subprocess
-import sys
 
 import pytest
 
@@ -18,21 +15,9 @@ _LINK = re.compile(r"\]\((?!https?://)([^)#\s]+)")
 
 @pytest.mark.slow
 @pytest.mark.parametrize("block", all_blocks("python"), ids=lambda block: block.name)
-def test_programs_run(block, tmp_path):
-    program = tmp_path / "program.py"
-    program.write_text(block.code)
-    directory = tmp_path / "empty"
-    directory.mkdir()
-    environment = {
-        **os.environ,
-        "PYTHONPATH": str(PROJECT / "src"),
-        "PYSPARK_PYTHON": sys.executable,
-        "SPARK_LOCAL_IP": "127.0.0.1",
-    }
-    done = subprocess.run(
-        [sys.executable, str(program)], cwd=directory, env=environment, capture_output=True, text=True, timeout=240
-    )
-    assert done.returncode == 0, done.stderr
+def test_programs_run(block, host, tmp_path):
+    done = host.run(block.code, tmp_path)
+    assert done.code == 0, f"{block.name} ended with {done.code}\n{done.stdout}\n{done.stderr}"
     if block.output is not None:
         assert sorted(done.stdout.splitlines()) == sorted(block.output), done.stderr
 

@@ -92,6 +92,12 @@ class Storage(ABC):
 
         return ArrowStorage.connect(uri)
 
+    @staticmethod
+    def absolute(uri: str) -> str:
+        """The same place for every process: a relative path is one of this process, and workers have another working
+        directory. Nothing is connected to."""
+        return uri if urlsplit(uri).scheme not in ("", "file") else Storage.for_uri(uri).uri
+
     def location(self, path: str = "") -> str:
         """The full name of a path, for messages and for ``for_uri``."""
         return f"{self.uri.rstrip('/')}/{path}" if path else self.uri

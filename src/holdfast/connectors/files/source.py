@@ -15,6 +15,7 @@ from holdfast.connectors.files.text import TextLineFormat
 from holdfast.connectors.files.tree import FileTree
 from holdfast.errors import ProgramError
 from holdfast.runtime.source import ReaderContext, Source
+from holdfast.storage.filesystem import Storage
 from holdfast.types.durations import milliseconds_of
 from holdfast.types.information import TypeInformation
 from holdfast.types.resolve import resolve
@@ -48,7 +49,7 @@ class FileSource(Source):
     def __init__(
         self, paths: Paths, file_format: FileFormat, *, bounded: bool = False, discovery: Discovery | None = None
     ) -> None:
-        self._paths = (paths,) if isinstance(paths, str) else tuple(paths)
+        self._paths = tuple(map(Storage.absolute, (paths,) if isinstance(paths, str) else paths))
         if not self._paths:
             raise ProgramError("A FileSource was given no path; give a directory or a file.")
         self._format = file_format

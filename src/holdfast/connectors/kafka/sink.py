@@ -47,13 +47,14 @@ class ExactlyOnceKafkaSink(TwoPhaseCommitSink):
         self._directory = directory
 
     def bind_checkpoint_directory(self, directory: str | None) -> None:
-        self._directory = self._directory or directory
-        if self._directory is None:
+        told = self._directory or directory
+        if told is None:
             raise ProgramError(
                 "A KafkaSink with EXACTLY_ONCE keeps rows in files until their checkpoint completes, and this job "
                 "keeps checkpoints in memory. Set execution.checkpointing.dir, or set_staging_directory(...) of the "
                 "sink, to a directory that all executors and the driver see."
             )
+        self._directory = Storage.absolute(told)
 
     @property
     def _storage(self) -> Storage:
