@@ -37,7 +37,7 @@ def show(stream: DataStream, output: str | None, name: str) -> None:
     stream.get_execution_environment().execute(name)
 
 
-def main(output: str | None) -> None:
+def main(output: str | None = None) -> None:
     env = StreamExecutionEnvironment.get_execution_environment()
     users = env.from_collection(USERS, Types.ROW_NAMED(["id", "info"], [Types.INT(), Types.STRING()]))
     show(users.map(one_more_login), output, "map")
@@ -47,4 +47,4 @@ def main(output: str | None) -> None:
 
 
 if __name__ == "__main__":
-    main(*(sys.argv[1:] or [None]))
+    main(*sys.argv[1:])

@@ -37,7 +37,7 @@ class Match(KeyedBroadcastProcessFunction):
                 self.firsts.put(name, (self.firsts.get(name) or 0) + 1)
 
 
-def main(output: str | None) -> None:
+def main(output: str | None = None) -> None:
     env = StreamExecutionEnvironment.get_execution_environment()
     rules = env.from_collection(
         [("square then circle", "square", "circle")], Types.TUPLE([Types.STRING(), Types.STRING(), Types.STRING()])
@@ -63,4 +63,4 @@ def main(output: str | None) -> None:
 
 
 if __name__ == "__main__":
-    main(*(sys.argv[1:] or [None]))
+    main(*sys.argv[1:])

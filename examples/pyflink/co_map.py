@@ -17,7 +17,7 @@ class Tell(CoMapFunction):
         return f"a word: {value.upper()}"
 
 
-def main(output: str | None) -> None:
+def main(output: str | None = None) -> None:
     env = StreamExecutionEnvironment.get_execution_environment()
     numbers = env.from_collection([1, 2, 3], Types.INT())
     words = env.from_collection(["ox", "emu", "owl"], Types.STRING())
@@ -30,4 +30,4 @@ def main(output: str | None) -> None:
 
 
 if __name__ == "__main__":
-    main(*(sys.argv[1:] or [None]))
+    main(*sys.argv[1:])

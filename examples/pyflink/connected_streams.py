@@ -33,7 +33,7 @@ class Price(KeyedCoProcessFunction):
         self.waiting.clear()
 
 
-def main(output: str | None) -> None:
+def main(output: str | None = None) -> None:
     env = StreamExecutionEnvironment.get_execution_environment()
     orders = env.from_collection([("tea", 2), ("milk", 1), ("tea", 5), ("salt", 9), ("milk", 4), ("tea", 1)], PAIR)
     prices = env.from_collection([("milk", 2), ("oil", 7), ("tea", 3)], PAIR)
@@ -50,4 +50,4 @@ def main(output: str | None) -> None:
 
 
 if __name__ == "__main__":
-    main(*(sys.argv[1:] or [None]))
+    main(*sys.argv[1:])

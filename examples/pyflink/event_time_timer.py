@@ -35,7 +35,7 @@ class SumOfTenSeconds(KeyedProcessFunction):
         yield ctx.get_current_key(), timestamp, total
 
 
-def main(output: str | None) -> None:
+def main(output: str | None = None) -> None:
     env = StreamExecutionEnvironment.get_execution_environment()
     payments = env.from_collection(
         [
@@ -64,4 +64,4 @@ def main(output: str | None) -> None:
 
 
 if __name__ == "__main__":
-    main(*(sys.argv[1:] or [None]))
+    main(*sys.argv[1:])

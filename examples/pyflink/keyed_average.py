@@ -26,7 +26,7 @@ class AverageOfTwo(FlatMapFunction):
             yield value[0], total / count
 
 
-def main(output: str | None) -> None:
+def main(output: str | None = None) -> None:
     env = StreamExecutionEnvironment.get_execution_environment()
     pairs = env.from_collection([(1, 3), (1, 5), (1, 7), (1, 4), (1, 2)], PAIR)
     averages = pairs.key_by(lambda pair: pair[0], key_type=Types.LONG()).flat_map(AverageOfTwo())
@@ -38,4 +38,4 @@ def main(output: str | None) -> None:
 
 
 if __name__ == "__main__":
-    main(*(sys.argv[1:] or [None]))
+    main(*sys.argv[1:])

@@ -33,7 +33,7 @@ class Describe(ProcessWindowFunction[tuple[str, int], Described, str, TimeWindow
         return [(key, context.window().start, context.window().end, len(list(elements)))]
 
 
-def main(output: str | None) -> None:
+def main(output: str | None = None) -> None:
     env = StreamExecutionEnvironment.get_execution_environment()
     values = env.from_collection(
         [("hi", time) for time in [1, 2, 3, 4, 9, 9, 15]], Types.TUPLE([Types.STRING(), Types.INT()])
@@ -53,4 +53,4 @@ def main(output: str | None) -> None:
 
 
 if __name__ == "__main__":
-    main(*(sys.argv[1:] or [None]))
+    main(*sys.argv[1:])

@@ -21,7 +21,7 @@ class Split(ProcessFunction):
             yield ASIDE, f"aside-{value}"
 
 
-def main(output: str | None) -> None:
+def main(output: str | None = None) -> None:
     env = StreamExecutionEnvironment.get_execution_environment()
     numbers = env.from_collection([1, 2, 3, 4, 5], Types.INT())
     even = numbers.process(Split(), Types.STRING())
@@ -34,4 +34,4 @@ def main(output: str | None) -> None:
 
 
 if __name__ == "__main__":
-    main(*(sys.argv[1:] or [None]))
+    main(*sys.argv[1:])

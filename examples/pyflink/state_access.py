@@ -28,7 +28,7 @@ class Sum(KeyedProcessFunction):
         yield value[0], current
 
 
-def main(output: str | None) -> None:
+def main(output: str | None = None) -> None:
     env = StreamExecutionEnvironment.get_execution_environment()
     payments = env.from_collection(
         [
@@ -50,4 +50,4 @@ def main(output: str | None) -> None:
 
 
 if __name__ == "__main__":
-    main(*(sys.argv[1:] or [None]))
+    main(*sys.argv[1:])

@@ -16,7 +16,7 @@ class Total(WindowFunction[tuple[int, str], tuple[str, int], str, CountWindow]):
         return [(key, sum(value for value, _ in inputs))]
 
 
-def main(output: str | None) -> None:
+def main(output: str | None = None) -> None:
     env = StreamExecutionEnvironment.get_execution_environment()
     values = env.from_collection(
         [(1, "hi"), (2, "hello"), (3, "hi"), (4, "hello"), (5, "hi"), (6, "hello"), (6, "hello")],
@@ -35,4 +35,4 @@ def main(output: str | None) -> None:
 
 
 if __name__ == "__main__":
-    main(*(sys.argv[1:] or [None]))
+    main(*sys.argv[1:])

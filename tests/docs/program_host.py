@@ -1,9 +1,9 @@
 """A process that runs programs, one after the other, in one Spark application.
 
-It reads a line of JSON for each, with ``program``, ``directory`` and ``seconds``, and answers with a line that holds
-the exit code. A program finds what it would find in a process of its own: it is ``__main__``, in a namespace, a working
-directory, an environment and a Spark session of its own. What it prints is in the files ``stdout`` and ``stderr`` of
-the directory above its own.
+It reads a line of JSON for each, with ``program``, ``arguments``, ``directory`` and ``seconds``, and answers with a
+line that holds the exit code. A program finds what it would find in a process of its own: it is ``__main__``, in a
+namespace, a working directory, an environment and a Spark session of its own. What it prints is in the files ``stdout``
+and ``stderr`` of the directory above its own.
 """
 
 from __future__ import annotations
@@ -27,26 +27,26 @@ def main() -> None:
     answers = os.fdopen(os.dup(1), "w")
     for line in sys.stdin:
         order = json.loads(line)
-        code = run(Path(order["program"]), Path(order["directory"]), order["seconds"])
-        print(code, file=answers, flush=True)
+        command = [order["program"], *order["arguments"]]
+        print(run(command, Path(order["directory"]), order["seconds"]), file=answers, flush=True)
 
 
-def run(program: Path, directory: Path, seconds: float) -> int:
+def run(command: list[str], directory: Path, seconds: float) -> int:
     """The exit code, as if Python had been started with the program. After ``seconds`` its stacks are in ``stderr``."""
-    with _own_output(directory.parent), _own_process_state(program, directory):
+    with _own_output(directory.parent), _own_process_state(command, directory):
         _give_session(directory)
         with (directory.parent / "stderr").open("a") as stacks:
             faulthandler.dump_traceback_later(seconds, file=stacks)
             try:
-                return _exit_code(program)
+                return _exit_code(command[0])
             finally:
                 faulthandler.cancel_dump_traceback_later()
                 _clean_session()
 
 
-def _exit_code(program: Path) -> int:
+def _exit_code(program: str) -> int:
     try:
-        runpy.run_path(str(program), run_name="__main__")
+        runpy.run_path(program, run_name="__main__")
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else int(end.code is not None)
     except BaseException:
@@ -73,11 +73,11 @@ def _own_output(directory: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _own_process_state(program: Path, directory: Path) -> Iterator[None]:
+def _own_process_state(command: list[str], directory: Path) -> Iterator[None]:
     before = os.getcwd(), dict(os.environ), list(sys.path), list(sys.argv)
     os.chdir(directory)
     # Of a script the first entry is its folder; ours is not for programs to import from.
-    sys.path[0], sys.argv[:] = str(program.parent), [str(program)]
+    sys.path[0], sys.argv[:] = os.path.dirname(command[0]), command
     try:
         yield
     finally:

@@ -7,6 +7,7 @@ import os
 import selectors
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -31,8 +32,9 @@ class Done:
 class ProgramHost:
     """One process for many programs. A program that does not end takes it along, and the next one gets a new one."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, environment: Mapping[str, str] | None = None) -> None:
         self._directory = directory
+        self._environment = dict(environment or {})
         self._process: subprocess.Popen[str] | None = None
 
     def __enter__(self) -> ProgramHost:
@@ -43,12 +45,12 @@ class ProgramHost:
     ) -> None:
         self.close()
 
-    def run(self, code: str, directory: Path, seconds: float = 120.0) -> Done:
+    def run(self, code: str, directory: Path, arguments: Sequence[str] = (), seconds: float = 120.0) -> Done:
         """Run a program in a new, empty folder of ``directory``."""
         program, own = directory / "program.py", directory / "empty"
         program.write_text(code)
         own.mkdir()
-        order = {"program": str(program), "directory": str(own), "seconds": seconds}
+        order = {"program": str(program), "arguments": arguments, "directory": str(own), "seconds": seconds}
         return Done(self._order(order, seconds + _LAST_WORDS), _read(directory / "stdout"), _read(directory / "stderr"))
 
     def close(self) -> None:
@@ -75,6 +77,7 @@ class ProgramHost:
             "PYTHONPATH": str(PROJECT / "src"),
             "PYSPARK_PYTHON": sys.executable,
             "SPARK_LOCAL_IP": "127.0.0.1",
+            **self._environment,
         }
         return subprocess.Popen(
             [sys.executable, str(_HOST)],

@@ -7,7 +7,6 @@ from __future__ import annotations
 import ast
 import runpy
 import sys
-from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -21,9 +20,7 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "pyflink"
 #: Names of PyFlink that the table of its API leaves to the pages of sources and sinks.
 CONNECTORS = {"Encoder", "FileSink", "FileSource", "StreamFormat"}
 
-WORDS = Counter(
-    "the rain is on the roof the roof is on the house and the house is on a hill the hill is in the rain".split()
-)
+WORDS = {"the": 7, "is": 4, "on": 3, "rain": 2, "roof": 2, "house": 2, "hill": 2, "and": 1, "a": 1, "in": 1}
 _MORE_LOGINS = [
     """(1, '{"name": "Ann", "logins": 13, "home": {"country": "Chile"}}')""",
     """(2, '{"name": "Bob", "logins": 4, "home": {"country": "Kenya"}}')""",
