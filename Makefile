@@ -12,12 +12,18 @@ setup: $(READY)
 # Tests that kill processes and start clusters have the machine for themselves.
 ALONE := tests/integration tests/kit
 
-test: check
+# Drivers of tests start from it in less time; without it the tests are the same.
+CLASSES := build/spark-classes.jsa
+
+test: check $(CLASSES)
 	$(BIN)/python -m pytest -n 2 $(ALONE:%=--ignore=%)
 	$(BIN)/python -m pytest $(ALONE)
 
 test-fast: $(READY)
 	$(BIN)/python -m pytest -n 2 -m "not slow"
+
+$(CLASSES): $(READY)
+	-$(BIN)/python -m tests.kit.class_archive $@
 
 check: $(READY)
 	$(BIN)/ruff check .

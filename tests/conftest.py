@@ -12,12 +12,14 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.kit.class_archive import quick_start
+
 # Machines that run the suite share their cores, so the time of a single example says nothing.
 settings.register_profile("holdfast", deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("holdfast")
 
-# Drivers of tests live for seconds: a JVM that compiles less, and collects garbage with one thread, is up sooner.
-os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+# For the drivers that tests start.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", quick_start())
 
 #: A file system in memory: RocksDB syncs when it opens and closes a database, which costs nothing there.
 MEMORY_DISK = Path("/dev/shm")

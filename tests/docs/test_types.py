@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.blocks import PROJECT, all_blocks
+from tests.docs.blocks import PROJECT, all_blocks, translated
 
 
 @pytest.mark.slow
@@ -18,7 +18,7 @@ def test_programs_are_typed(tmp_path: Path) -> None:
     files = sorted((PROJECT / "examples").rglob("*.py"))
     for block in all_blocks("python"):
         file = tmp_path / f"{re.sub(r'[^A-Za-z0-9]+', '_', block.name)}.py"
-        file.write_text(block.code)
+        file.write_text(translated(block.code))
         files.append(file)
     command = [sys.executable, "-m", "mypy", "--config-file", "pyproject.toml", "--scripts-are-modules"]
     done = subprocess.run(
