@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,15 +22,19 @@ settings.load_profile("holdfast")
 # For the drivers that tests start.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", quick_start())
 
-#: A file system in memory: RocksDB syncs when it opens and closes a database, which costs nothing there.
+#: A file system in memory. Whatever must be durable is synced, again and again, which costs nothing there.
 MEMORY_DISK = Path("/dev/shm")
+
+
+def in_memory() -> bool:
+    return MEMORY_DISK.is_dir() and shutil.disk_usage(MEMORY_DISK).free > 4 << 30
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
-    """Temporary directories of tests on rocksdb are in memory."""
+    """Local stores of tests on rocksdb, which syncs them when it opens and closes a database, are in memory."""
     before = tempfile.tempdir
-    if "rocksdb" in item.name and MEMORY_DISK.is_dir() and shutil.disk_usage(MEMORY_DISK).free > 4 << 30:
+    if "rocksdb" in item.name and in_memory():
         tempfile.tempdir = str(MEMORY_DISK)
     try:
         return (yield)
@@ -39,16 +44,16 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
 
 @pytest.fixture
 def tmp_path(tmp_path: Path) -> Iterator[Path]:
-    """Pytest's own, or one where temporary directories of this test are."""
-    if tempfile.tempdir != str(MEMORY_DISK):
+    """A directory in memory, where there is enough of it; else pytest's own."""
+    if not in_memory():
         yield tmp_path
         return
-    from holdfast.state.rocksdb import databases
-
-    with tempfile.TemporaryDirectory() as directory:
+    with tempfile.TemporaryDirectory(prefix="holdfast-test-", dir=MEMORY_DISK) as directory:
         yield Path(directory)
-        # Their keeper may still write to those that a test left open.
-        databases.close_all()
+        databases = sys.modules.get("holdfast.state.rocksdb.databases")
+        if databases is not None:
+            # Their keeper may still write to those that a test left open.
+            databases.close_all()
 
 
 @pytest.fixture(scope="session")
