@@ -98,10 +98,11 @@ def _give_session(directory: Path) -> None:
     jvm.SparkSession.setActiveSession(fresh._jsparkSession)
     jvm.SparkSession.setDefaultSession(fresh._jsparkSession)
     SparkSession._instantiatedSession = fresh
+    # One for file systems that Hadoop has opened, one for those that it will open.
     hadoop = jvm.org.apache.hadoop.fs
-    hadoop.FileSystem.get(fresh._jsparkSession.sessionState().newHadoopConf()).setWorkingDirectory(
-        hadoop.Path(str(directory))
-    )
+    open_files = hadoop.FileSystem.get(fresh._jsparkSession.sessionState().newHadoopConf())
+    open_files.setWorkingDirectory(hadoop.Path(str(directory)))
+    jvm.java.lang.System.setProperty("user.dir", str(directory))
 
 
 def _clean_session() -> None:
