@@ -1,7 +1,7 @@
 """A process that runs programs, one after the other, in one Spark application.
 
 It reads a line of JSON for each, with ``program``, ``arguments``, ``directory`` and ``seconds``, and answers with a
-line that holds the exit code. A program finds what it would find in a process of its own: it is ``__main__``, in a
+line with its exit code. A program finds what it would find in a process of its own: it is ``__main__``, in a
 namespace, a working directory, an environment and a Spark session of its own. What it prints is in the files ``stdout``
 and ``stderr`` of the directory above its own.
 """
@@ -11,8 +11,10 @@ from __future__ import annotations
 import faulthandler
 import json
 import os
+import re
 import runpy
 import sys
+import threading
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -28,7 +30,11 @@ def main() -> None:
     for line in sys.stdin:
         order = json.loads(line)
         command = [order["program"], *order["arguments"]]
-        print(run(command, Path(order["directory"]), order["seconds"]), file=answers, flush=True)
+        code = run(command, Path(order["directory"]), order["seconds"])
+        last = leaves_jobs()
+        print(json.dumps({"code": code, "last": last}), file=answers, flush=True)
+        if last:
+            return
 
 
 def run(command: list[str], directory: Path, seconds: float) -> int:
@@ -42,6 +48,14 @@ def run(command: list[str], directory: Path, seconds: float) -> int:
             finally:
                 faulthandler.cancel_dump_traceback_later()
                 _clean_session()
+
+
+def leaves_jobs() -> bool:
+    """Whether a job of the program goes on. It would end with a process of its own, and so this one ends."""
+    jobs = [thread for thread in threading.enumerate() if re.fullmatch("holdfast-(?!rest$).*", thread.name)]
+    for thread in jobs:
+        thread.join(2)
+    return any(thread.is_alive() for thread in jobs)
 
 
 def _exit_code(program: str) -> int:

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 from tests.kit.driver import PROJECT
 from tests.kit.processes import die_with_parent, kill_tree
@@ -30,7 +31,8 @@ class Done:
 
 
 class ProgramHost:
-    """One process for many programs. A program that does not end takes it along, and the next one gets a new one."""
+    """One process for many programs. A program that does not end, or leaves a job behind, takes it along, and the next
+    one gets a new one."""
 
     def __init__(self, directory: Path, environment: Mapping[str, str] | None = None) -> None:
         self._directory = directory
@@ -66,10 +68,12 @@ class ProgramHost:
         host.stdin.flush()
         with selectors.DefaultSelector() as selector:
             selector.register(host.stdout, selectors.EVENT_READ)
-            answer = host.stdout.readline() if selector.select(seconds) else ""
-        if not answer:
+            line = host.stdout.readline() if selector.select(seconds) else ""
+        answer: dict[str, Any] = json.loads(line) if line else {"code": None, "last": True}
+        if answer["last"]:
             self.close()
-        return int(answer) if answer else None
+        code: int | None = answer["code"]
+        return code
 
     def _start(self) -> subprocess.Popen[str]:
         environment = {
