@@ -16,7 +16,7 @@ def run(host: ProgramHost, directory: Path, name: str, code: str, **more: float)
 def test_programs_know_nothing_of_each_other(tmp_path: Path) -> None:
     with ProgramHost(tmp_path) as host:
         first = "import os, sys\nos.environ['LEFT'] = 'x'\nleft = 1\nopen('file', 'w').close()\nprint(sys.argv[1:])"
-        assert run(host, tmp_path, "first", first.replace("\\\n", "\n")) == (0, "['one', 'two']\n", "")
+        assert run(host, tmp_path, "first", first) == (0, "['one', 'two']\n", "")
         second = "import os\nprint(__name__, os.listdir(), 'LEFT' in os.environ, 'left' in globals())"
         assert run(host, tmp_path, "second", second) == (0, "__main__ [] False False\n", "")
 
