@@ -48,7 +48,8 @@ def tmp_path(tmp_path: Path) -> Iterator[Path]:
     if not in_memory():
         yield tmp_path
         return
-    with tempfile.TemporaryDirectory(prefix="holdfast-test-", dir=MEMORY_DISK) as directory:
+    # Threads that a test has left may still write to it.
+    with tempfile.TemporaryDirectory(prefix="holdfast-test-", dir=MEMORY_DISK, ignore_cleanup_errors=True) as directory:
         yield Path(directory)
         databases = sys.modules.get("holdfast.state.rocksdb.databases")
         if databases is not None:
