@@ -295,7 +295,8 @@ PROGRAMS: dict[str, tuple[str, list[Any], list[Any] | None]] = {
 
 def translated(name: str) -> Any:
     """The program, with the imports changed and nothing else."""
-    names: dict[str, Any] = {}
+    # Functions without a module are looked for in all modules whenever they are pickled.
+    names: dict[str, Any] = {"__name__": "translated"}
     text = HEAD + PROGRAMS[name][0].strip("\n") + "\n"
     exec(compile(text.replace("from pyflink.", "from holdfast."), name, "exec"), names)
     return names["program"]
