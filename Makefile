@@ -9,15 +9,23 @@ READY  := $(VENV)/.ready
 
 setup: $(READY)
 
-# Tests that kill processes and start clusters have the machine for themselves.
-ALONE := tests/integration tests/kit
+# Drivers of tests start from it in less time; without it the tests are the same.
+CLASSES := build/spark-classes.jsa
 
-test: check
-	$(BIN)/python -m pytest -n 2 $(ALONE:%=--ignore=%)
+# Tests that start clusters, or whose subject is how soon something is noticed, have the machine for themselves.
+ALONE := tests/integration/test_cluster.py tests/integration/test_driver_loss.py \
+	tests/integration/test_high_availability.py tests/kit
+
+# By file: what a file shares, a Spark session or a broker, is started once.
+test: check $(CLASSES)
+	$(BIN)/python -m pytest -n 2 --dist loadfile $(ALONE:%=--ignore=%)
 	$(BIN)/python -m pytest $(ALONE)
 
 test-fast: $(READY)
-	$(BIN)/python -m pytest -n 2 -m "not slow"
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow"
+
+$(CLASSES): $(READY)
+	-$(BIN)/python -m tests.kit.class_archive $@
 
 check: $(READY)
 	$(BIN)/ruff check .

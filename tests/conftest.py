@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,23 +15,28 @@ from hypothesis import HealthCheck, settings
 
 # By name, for a clone that is not installed.
 from holdfast.pytest_plugin import holdfast_spark, holdfast_spark_options  # noqa: F401
+from tests.kit.class_archive import quick_start
 
 # Machines that run the suite share their cores, so the time of a single example says nothing.
 settings.register_profile("holdfast", deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("holdfast")
 
-# Drivers of tests live for seconds: a JVM that compiles less, and collects garbage with one thread, is up sooner.
-os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+# For the drivers that tests start.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", quick_start())
 
-#: A file system in memory: RocksDB syncs when it opens and closes a database, which costs nothing there.
+#: A file system in memory. Whatever must be durable is synced, again and again, which costs nothing there.
 MEMORY_DISK = Path("/dev/shm")
+
+
+def in_memory() -> bool:
+    return MEMORY_DISK.is_dir() and shutil.disk_usage(MEMORY_DISK).free > 4 << 30
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
-    """Temporary directories of tests on rocksdb are in memory."""
+    """Local stores of tests on rocksdb, which syncs them when it opens and closes a database, are in memory."""
     before = tempfile.tempdir
-    if "rocksdb" in item.name and MEMORY_DISK.is_dir() and shutil.disk_usage(MEMORY_DISK).free > 4 << 30:
+    if "rocksdb" in item.name and in_memory():
         tempfile.tempdir = str(MEMORY_DISK)
     try:
         return (yield)
@@ -40,16 +46,17 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
 
 @pytest.fixture
 def tmp_path(tmp_path: Path) -> Iterator[Path]:
-    """Pytest's own, or one where temporary directories of this test are."""
-    if tempfile.tempdir != str(MEMORY_DISK):
+    """A directory in memory, where there is enough of it; else pytest's own."""
+    if not in_memory():
         yield tmp_path
         return
-    from holdfast.state.rocksdb import databases
-
-    with tempfile.TemporaryDirectory() as directory:
+    # Threads that a test has left may still write to it.
+    with tempfile.TemporaryDirectory(prefix="holdfast-test-", dir=MEMORY_DISK, ignore_cleanup_errors=True) as directory:
         yield Path(directory)
-        # Their keeper may still write to those that a test left open.
-        databases.close_all()
+        databases = sys.modules.get("holdfast.state.rocksdb.databases")
+        if databases is not None:
+            # Their keeper may still write to those that a test left open.
+            databases.close_all()
 
 
 @pytest.fixture(scope="session")

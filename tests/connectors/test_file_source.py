@@ -310,3 +310,13 @@ def test_rows_are_columns_too(tmp_path):
 
     assert batch.arrow.column("id").to_pylist() == [1]
     assert batch.values == [row(1, "n\u00e4me,1")]
+
+
+def test_a_relative_path_is_one_of_the_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Workers have another working directory."""
+    write_file(tmp_path / "here" / "in" / "1.json", [1, 2])
+    (tmp_path / "there").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    source = FileSource.json("in", SCHEMA, bounded=True)
+    monkeypatch.chdir(tmp_path / "there")
+    assert ids_of(read_all(readers_of(source, 2))) == [1, 2]

@@ -1,18 +1,17 @@
-"""The tour of the README, as it stands there, on Spark."""
+"""The tour of the README and the tutorial, as they stand there, on Spark."""
 
 from __future__ import annotations
 
-import os
 import re
-import signal
-import subprocess
-import sys
-from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from holdfast.server.jobs_directory import JobsDirectory
 from tests.docs.blocks import PROJECT, blocks_of
+from tests.docs.reader import read_page
+
+pytestmark = pytest.mark.slow
 
 #: In the place of a person who watches until some checkpoints have completed.
 _WATCH = """
@@ -24,47 +23,26 @@ watched() {
     return 1
 }
 """
+_FOLLOW = re.compile(r"^holdfast checkpoints --follow (\S+).*$", re.MULTILINE)
 
 
-def _commands() -> str:
-    blocks = [block.code for block in blocks_of(PROJECT / "README.md") if "$JOB" in block.code]
-    return re.sub(r"^holdfast checkpoints --follow (\S+).*$", r"watched \1", "\n".join(blocks), flags=re.MULTILINE)
-
-
-@pytest.mark.slow
-def test_the_tour(tmp_path):
-    commands = tmp_path / "bin"
-    commands.mkdir()
-    for name, call in (("holdfast", "-m holdfast.cli"), ("python", "")):
-        (commands / name).write_text(f'#!/bin/sh\nexec "{sys.executable}" {call} "$@"\n')
-        (commands / name).chmod(0o755)
-    (tmp_path / "clone").mkdir()
-    (tmp_path / "clone" / "examples").symlink_to(PROJECT / "examples")
-    jobs = tmp_path / "jobs"
-    environment = {
-        **os.environ,
-        "PATH": f"{commands}{os.pathsep}{os.environ['PATH']}",
-        "PYTHONPATH": str(PROJECT / "src"),
-        "HOLDFAST_JOBS_DIR": str(jobs),
-        "SPARK_LOCAL_IP": "127.0.0.1",
-    }
-    try:
-        done = subprocess.run(
-            ["bash", "-euo", "pipefail", "-c", _WATCH + _commands()],
-            cwd=tmp_path / "clone",
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=420,
-        )
-    finally:
-        logs = "".join(path.read_text()[-3000:] for path in jobs.glob("logs/*"))
-        for record in JobsDirectory(jobs).living():
-            with suppress(ProcessLookupError):
-                os.killpg(record.process.pid, signal.SIGKILL)
-    assert done.returncode == 0, done.stdout + done.stderr + logs
-    lines = done.stdout.splitlines()
+def test_the_tour(tmp_path: Path) -> None:
+    commands = [block for block in blocks_of(PROJECT / "README.md") if "$JOB" in block.code]
+    watched = [replace(block, code=_FOLLOW.sub(r"watched \1", block.code)) for block in commands]
+    done = read_page(watched, tmp_path, f"ln -s {PROJECT / 'examples'} examples\n{_WATCH}")
+    assert done.code == 0, done.report
+    lines = [line for part in done.printed for line in part]
     assert sum(line.endswith(": counting (RUNNING)") for line in lines) == 1
     assert "You can resume your program from this savepoint with the run command." in lines
     assert any(line.endswith(": counting (FINISHED)") for line in lines)
     assert re.fullmatch(r"\d+ results of 10 digits: every count exactly once, without a gap\.", lines[-1])
+
+
+def test_the_tutorial(tmp_path: Path) -> None:
+    blocks = [b for b in blocks_of(PROJECT / "docs" / "tutorial.md") if b.file is not None or b.language == "sh"]
+    done = read_page(blocks, tmp_path)
+    assert done.code == 0, done.report
+    commands = [block for block in blocks if block.file is None]
+    for block, printed in zip(commands, done.printed[:-1], strict=True):
+        if block.output is not None:
+            assert printed == list(block.output), f"{block.name}\n{done.report}"

@@ -16,11 +16,11 @@ from types import TracebackType
 from typing import Any
 
 from holdfast.testing.chaos.processes import Process, descendants, die_with_parent, kill_all, wait_until
+from tests.kit.class_archive import quick_start
 from tests.kit.driver import python_path
 
 _BACKEND = "org.apache.spark.executor.CoarseGrainedExecutorBackend"
 _START_SECONDS = 60.0
-_QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
 @dataclass(frozen=True)
@@ -78,9 +78,8 @@ class StandaloneCluster:
             "spark.pyspark.python": sys.executable,
             # An executor of another host would not find the files of one that died either.
             "spark.shuffle.readHostLocalDisk": "false",
-            # Applications here live for seconds: compiling their code better costs more than it brings.
-            "spark.driver.extraJavaOptions": _QUICK_START,
-            "spark.executor.extraJavaOptions": _QUICK_START,
+            "spark.driver.extraJavaOptions": quick_start(),
+            "spark.executor.extraJavaOptions": quick_start(),
         }
 
     def state(self) -> dict[str, Any]:
@@ -167,7 +166,7 @@ class StandaloneCluster:
             "SPARK_HOME": str(home),
             "SPARK_LOCAL_IP": "127.0.0.1",
             "SPARK_DAEMON_MEMORY": "256m",
-            "SPARK_DAEMON_JAVA_OPTS": _QUICK_START,
+            "SPARK_DAEMON_JAVA_OPTS": quick_start(),
             "SPARK_LOCAL_DIRS": str(self._directory / "local"),
             "PYSPARK_PYTHON": sys.executable,
             "TMPDIR": str(temporary),

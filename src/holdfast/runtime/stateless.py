@@ -103,9 +103,10 @@ class RowContext:
     def __init__(self) -> None:
         self.current_timestamp: int | None = None
 
-    def timestamp(self) -> int | None:
-        """The row's event time in milliseconds; None on a stream without timestamps."""
-        return self.current_timestamp
+    def timestamp(self) -> int:
+        """The row's event time in milliseconds; None on a stream without timestamps. Declared as in PyFlink: programs
+        that set timers by it are on streams that have them."""
+        return self.current_timestamp  # type: ignore[return-value]
 
 
 class ProcessContext(RowContext):

@@ -18,6 +18,7 @@ from holdfast.connectors.files.tree import FileTree
 from holdfast.errors import ProgramError
 from holdfast.runtime.output_tag import OutputTag
 from holdfast.runtime.source import ReaderContext, Source
+from holdfast.storage.filesystem import Storage
 from holdfast.types.durations import milliseconds_of
 from holdfast.types.information import TypeInformation
 from holdfast.types.resolve import resolve
@@ -77,7 +78,7 @@ class FileSource(Source):
         bounded: bool = False,
         discovery: Discovery | None = None,
     ) -> None:
-        self._selection = _Selection((paths,) if isinstance(paths, str) else tuple(paths))
+        self._selection = _Selection(tuple(map(Storage.absolute, (paths,) if isinstance(paths, str) else paths)))
         if not self._selection.paths:
             raise ProgramError("A FileSource was given no path; give a directory or a file.")
         self._format = file_format
