@@ -1,0 +1,91 @@
+"""Runs a job on Holdfast. The variant is a backend, with ``-unchecked`` for a run without checkpoints."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+
+from benchmarks.jobs.checks import CHECKED
+from benchmarks.jobs.holdfast.average import average
+from benchmarks.jobs.holdfast.dedup import dedup
+from benchmarks.jobs.holdfast.enrichment import enrichment
+from benchmarks.jobs.holdfast.inputs import Inputs
+from benchmarks.jobs.holdfast.nexmark import highest_bid, hot_items, new_users
+from benchmarks.jobs.holdfast.sessions import sessions
+from benchmarks.jobs.holdfast.sink import CheckingSink
+from benchmarks.jobs.holdfast.totals import totals
+from benchmarks.jobs.protocol import PARALLELISM, SPARK_SETTINGS, Checkpoint, Epoch, JobArguments, Outcome
+from holdfast.common import Configuration
+from holdfast.common.job_client import JobClient
+from holdfast.datastream import DataStream, StreamExecutionEnvironment
+
+PROGRAMS: Mapping[str, Callable[[Inputs], DataStream]] = {
+    "average": average,
+    "totals": totals,
+    "dedup": dedup,
+    "sessions": sessions,
+    "enrichment": enrichment,
+    "q5": hot_items,
+    "q7": highest_bid,
+    "q8": new_users,
+}
+
+
+def configuration(arguments: JobArguments, spark_settings: Mapping[str, str] = SPARK_SETTINGS) -> Configuration:
+    backend, _, unchecked = arguments.variant.partition("-")
+    config = Configuration()
+    for name, value in spark_settings.items():
+        config.set_string(name, value)
+    config.set_string("parallelism.default", str(PARALLELISM))
+    config.set_string("state.backend.type", backend)
+    # A run with a restart in it is no measurement.
+    config.set_string("restart-strategy.type", "none")
+    config.set_string("holdfast.state.local-dir", str(arguments.scratch / "state"))
+    config.set_string("holdfast.epoch.max-rows", str(arguments.epoch_rows))
+    if arguments.live:
+        config.set_string("holdfast.epoch.idle-wait", "20 ms")
+    else:
+        # Epochs of the same size as the peers' micro-batches, however slow the machine.
+        config.set_string("holdfast.epoch.max-time", "10 min")
+    if not unchecked:
+        # Shorter than any epoch: a checkpoint is due at each of them, as Spark commits every micro-batch.
+        config.set_string("execution.checkpointing.interval", "10 ms")
+        config.set_string("execution.checkpointing.dir", str(arguments.scratch / "checkpoints"))
+    return config
+
+
+def start(arguments: JobArguments, config: Configuration) -> tuple[JobClient, CheckingSink]:
+    counts = arguments.scratch / "counts"
+    counts.mkdir(exist_ok=True)
+    sink = CheckingSink(counts, CHECKED[arguments.job])
+    env = StreamExecutionEnvironment.get_execution_environment(config)
+    PROGRAMS[arguments.job](Inputs(env, arguments)).sink_to(sink)
+    return env.execute_async(arguments.job), sink
+
+
+def run(arguments: JobArguments) -> Outcome:
+    client, sink = start(arguments, configuration(arguments))
+    if arguments.live:
+        _read_all(client, arguments.expected_rows)
+        client.cancel().result()
+    else:
+        client.get_job_execution_result().result()
+    records = [record for record in client.get_history().epochs if record.rows]
+    epochs = [Epoch(record.epoch, record.rows, record.started, record.finished) for record in records]
+    taken = client.get_checkpoint_statistics().completed_numbers
+    checkpoints = [Checkpoint(one.duration, one.bytes_written) for one in taken]
+    return Outcome(epochs, *sink.committed(), checkpoints)
+
+
+def _read_all(client: JobClient, rows: int) -> None:
+    while client.is_running() and sum(record.rows for record in client.get_history().epochs) < rows:
+        time.sleep(0.05)
+
+
+def main() -> None:
+    arguments = JobArguments.parse()
+    run(arguments).write(arguments.result)
+
+
+if __name__ == "__main__":
+    main()
