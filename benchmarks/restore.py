@@ -1,22 +1,25 @@
-"""Restoring a large state with the same and with another number of subtasks: time, and bytes read.
-
-Run: python benchmarks/restore.py [--keys N] [--backend lmdb]. It fails when 2 -> 3 subtasks takes twice as long as
-2 -> 2, or reads more than 1.1 times the state.
+"""Restoring a large state with the same and with another number of subtasks: time, beside that of copying the same
+files, and bytes read. Subtasks restore one after the other. Without Spark.
 """
 
 from __future__ import annotations
 
-import argparse
+import os
+import shutil
 import sys
 import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from statistics import median
 
 PROJECT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(PROJECT), str(PROJECT / "src")]
 
+from benchmarks import suite  # noqa: E402
+from benchmarks.catalogue import Size  # noqa: E402
 from benchmarks.large_state import CODEC, state_bytes, write_state  # noqa: E402
+from benchmarks.tables import Cell, Table  # noqa: E402
 from holdfast.state.backends import load_backend  # noqa: E402
 from holdfast.state.handles import KeyedSnapshot  # noqa: E402
 from holdfast.state.keygroups import KeyGroupRange  # noqa: E402
@@ -29,6 +32,14 @@ from holdfast.state.store import Stamp, StateBackend  # noqa: E402
 MAX_PARALLELISM = 128
 #: Beside the ranges: what it costs to compute the key groups anew.
 OTHER_MAX_PARALLELISM = 256
+#: By name: subtasks after the restore, and the maximum parallelism where it changes.
+RESTORES = {"2 -> 2": (2,), "2 -> 3": (3,), "2 -> 3, 128 -> 256 groups": (3, OTHER_MAX_PARALLELISM)}
+
+_KEYS = {Size.FULL: 10_000_000, Size.QUICK: 1_000_000, Size.TINY: 3_000}
+#: Files behind the image, each a hundredth of it.
+_DELTAS = 5
+_BACKENDS = ("lmdb", "rocksdb")
+_REPEATS = 3
 
 
 class Restore:
@@ -57,32 +68,40 @@ class Restore:
         return self
 
 
-def main() -> int:
-    options = _options()
-    backend = load_backend(options.backend, {})
+def measure(size: Size) -> Sequence[Table]:
+    keys = _KEYS[size]
     with tempfile.TemporaryDirectory() as directory:
         files = Path(directory)
-        snapshots = write_state(options.keys, 2, MAX_PARALLELISM, FileSnapshotWriter(directory, 1, 1), options.deltas)
-        size = state_bytes(snapshots)
-        print(f"{options.keys:,} keys, {size:,} bytes in {sum(len(s.files) for s in snapshots)} files, {backend.name}")
-        same = Restore(snapshots, files, backend).run(2)
-        more = Restore(snapshots, files, backend).run(3)
-        again = Restore(snapshots, files, backend).run(2)
-        anew = Restore(snapshots, files, backend).run(3, OTHER_MAX_PARALLELISM)
-    base = min(same.seconds, again.seconds)
-    for name, restore in [("2 -> 2", same), ("2 -> 3", more), ("2 -> 2", again), ("2 -> 3, 128 -> 256 groups", anew)]:
-        ratio = f"{restore.seconds / base:.2f} x time, {restore.bytes_read / size:.3f} x state"
-        print(f"  {name:<26} {restore.seconds:7.2f} s {restore.bytes_read:>14,} bytes   {ratio}")
-    return 0 if more.seconds < 2 * base and more.bytes_read < 1.1 * size else 1
+        snapshots = write_state(keys, 2, MAX_PARALLELISM, FileSnapshotWriter(directory, 1, 1), _DELTAS)
+        state = state_bytes(snapshots)
+        copied, synced = (median(copy(files, sync) for _ in range(_REPEATS)) for sync in (False, True))
+        rows: list[list[Cell]] = [
+            ["copy of the same files", copied, None, None, 1.0, None],
+            ["the same, and fsync", synced, None, None, synced / copied, None],
+        ]
+        for backend in _BACKENDS:
+            for name, arguments in RESTORES.items():
+                taken = [Restore(snapshots, files, load_backend(backend, {})).run(*arguments) for _ in range(_REPEATS)]
+                seconds = [one.seconds for one in taken]
+                middle = median(seconds)
+                read = taken[0].bytes_read / state
+                rows.append([f"{backend}, {name}", middle, min(seconds), max(seconds), middle / copied, read])
+    title = f"restore of {keys:,} keys, {state / 1e6:,.1f} MB of checkpoint, by number of subtasks"
+    return [Table("restore", title, ["", "s", "least", "most", "x copy", "read, x state"], rows)]
 
 
-def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--keys", type=int, default=1_000_000)
-    parser.add_argument("--deltas", type=int, default=5, help="files behind the image, each a hundredth of it")
-    parser.add_argument("--backend", default="lmdb")
-    return parser.parse_args()
+def copy(files: Path, sync: bool) -> float:
+    """Seconds to copy all files of a checkpoint to the same disk."""
+    with tempfile.TemporaryDirectory(dir=files.parent) as directory:
+        started = time.perf_counter()
+        for number, path in enumerate(path for path in files.rglob("*") if path.is_file()):
+            target = Path(directory) / str(number)
+            shutil.copyfile(path, target)
+            if sync:
+                with target.open("rb+") as copied:
+                    os.fsync(copied.fileno())
+        return time.perf_counter() - started
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(suite.main(__doc__, measure))
