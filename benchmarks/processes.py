@@ -101,3 +101,34 @@ def _facts(entry: Path) -> tuple[int, str, int] | None:
         return None
     fields = {name: value.strip() for name, _, value in (line.partition(":") for line in lines)}
     return int(fields["PPid"]), fields["Name"], int(fields.get("RssAnon", "0 kB").split()[0]) * 1024
+
+
+def python_workers(root: int) -> list[int]:
+    """Spark's Python workers below a process: those that a daemon of Spark has forked."""
+    return [pid for pid in _below(root) if _is_daemon(pid) and _is_daemon(_parent(pid))]
+
+
+def _below(root: int) -> list[int]:
+    every = [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
+    parents = {pid: _parent(pid) for pid in every}
+    return [pid for pid in every if pid != root and root in _ancestors(pid, parents)]
+
+
+def _ancestors(pid: int, parents: dict[int, int]) -> set[int]:
+    found: set[int] = set()
+    while pid in parents and parents[pid] not in found:
+        pid = parents[pid]
+        found.add(pid)
+    return found
+
+
+def _parent(pid: int) -> int:
+    facts = _facts(Path("/proc") / str(pid))
+    return facts[0] if facts is not None else 0
+
+
+def _is_daemon(pid: int) -> bool:
+    try:
+        return b"pyspark.daemon" in (Path("/proc") / str(pid) / "cmdline").read_bytes()
+    except OSError:
+        return False

@@ -13,8 +13,6 @@ from typing import Any
 
 PROJECT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(PROJECT), str(PROJECT / "src")]
-# Suites run in processes of their own.
-os.environ["PYTHONPATH"] = os.pathsep.join([str(PROJECT), str(PROJECT / "src")])
 
 from benchmarks import machine, measure, page, report, suite  # noqa: E402
 from benchmarks.catalogue import Entry, Size, select  # noqa: E402

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -40,13 +41,21 @@ def run(name: str, size: Size) -> list[Table]:
         path = Path(directory) / "tables.json"
         command = [sys.executable, "-m", f"benchmarks.{name}", "--size", size, "--json", str(path)]
         try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_SECONDS, check=False)
+            done = subprocess.run(
+                command, env=_environment(), capture_output=True, text=True, timeout=_TIMEOUT_SECONDS, check=False
+            )
         except subprocess.TimeoutExpired:
             return [_failed(name, f"took longer than {_TIMEOUT_SECONDS} s")]
         if not path.exists():
             last = "\n".join((done.stdout + done.stderr).splitlines()[-_LAST_LINES:])
             return [_failed(name, f"ended with {done.returncode}: {last}")]
         return [Table.of(content) for content in json.loads(path.read_text())]
+
+
+def _environment() -> dict[str, str]:
+    project = Path(__file__).resolve().parents[1]
+    paths = [str(project / "src"), str(project), os.environ.get("PYTHONPATH", "")]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in paths if path)}
 
 
 def _failed(name: str, why: str) -> Table:

@@ -69,7 +69,7 @@ def outcome_of(progress: list[Any]) -> Outcome:
     observed = [entry["observedMetrics"]["emitted"] for entry in progress if entry["observedMetrics"]]
     commits = [Checkpoint(_commit_millis(entry)) for entry in with_rows if entry["stateOperators"]]
     return Outcome(
-        [_epoch(entry) for entry in with_rows],
+        [epoch_of(entry) for entry in with_rows],
         sum(int(entry["rows"]) for entry in observed),
         sum(int(entry["checksum"]) for entry in observed),
         commits,
@@ -84,7 +84,8 @@ def _read_all(query: StreamingQuery, rows: int) -> None:
     query.stop()
 
 
-def _epoch(progress: Any) -> Epoch:
+def epoch_of(progress: Any) -> Epoch:
+    """The micro-batch of a progress report."""
     started = datetime.fromisoformat(progress["timestamp"].replace("Z", "+00:00")).timestamp()
     seconds = progress["durationMs"]["triggerExecution"] / 1000
     return Epoch(progress["batchId"], progress["numInputRows"], started, started + seconds)
