@@ -47,8 +47,9 @@ def curves(table: Table, x: str, y: str, path: Path) -> None:
     across, up = table.columns.index(x), table.columns.index(y)
     drawing, axes = plt.subplots(figsize=(6.5, 3.6))
     for name in dict.fromkeys(row[0] for row in table.rows):
-        points = [(row[across], row[up]) for row in table.rows if row[0] == name and row[up] is not None]
-        axes.plot([point[0] for point in points], [point[1] for point in points], marker="o", label=str(name))
+        mine = [row for row in table.rows if row[0] == name]
+        xs, ys = ([float(row[column] or 0) for row in mine] for column in (across, up))
+        axes.plot(xs, ys, marker="o", label=str(name))
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.set_xlabel(x, fontsize=8)

@@ -8,7 +8,7 @@ from statistics import median
 
 from benchmarks.catalogue import CONTESTANTS, FLOOR, HOLDFAST, JOBS, Entry, Job
 from benchmarks.measure import Run
-from benchmarks.tables import Table
+from benchmarks.tables import Cell, Table
 from benchmarks.targets import TARGETS, Target
 
 #: Runs by entry, one a round; None where it failed. A round runs every entry once, so that a slow hour of the machine
@@ -63,12 +63,12 @@ def target_table(rounds: Rounds) -> Table:
 def _table(job: Job, found: Sequence[Figure]) -> Table:
     whole = max((figure.rows or 0 for figure in found), default=0)
     columns = ["", "rows/s", "least", "most", "of floor", "Holdfast is x", "workers MB", "JVM MB", "checkpoint", "rows"]
-    rows = []
+    rows: list[list[Cell]] = []
     for one in found:
         if one.error is not None and one.rows_per_second is None:
             rows.append([one.title, "failed", *[None] * 7, one.error.splitlines()[0]])
             continue
-        checkpoint = None
+        checkpoint: str | None = None
         if one.checkpoint_ms is not None:
             size = "" if one.checkpoint_bytes is None else f", {one.checkpoint_bytes / 1e6:.1f} MB"
             checkpoint = f"{one.checkpoint_ms:,.0f} ms{size}"

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from pyspark.sql import SparkSession
-from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.streaming.query import StreamingQuery
 
 from benchmarks.jobs import spark_jvm, spark_streaming
 from benchmarks.jobs.protocol import JobArguments

@@ -9,7 +9,7 @@ from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.streaming.query import StreamingQuery
 
 from benchmarks.data import schema
 from benchmarks.jobs.protocol import SPARK_SETTINGS, Checkpoint, Epoch, JobArguments, Outcome

@@ -19,9 +19,9 @@ SLIDE = Time.milliseconds(SLIDE_MS)
 Triple = tuple[int, int, int]
 
 
-class BidsOfWindow(ProcessWindowFunction):
+class BidsOfWindow(ProcessWindowFunction[int, Triple, int, TimeWindow]):
     def process(
-        self, key: int, context: ProcessWindowFunction.Context, elements: Iterable[int]
+        self, key: int, context: ProcessWindowFunction.Context[TimeWindow], elements: Iterable[int]
     ) -> Iterator[Triple]:
         for count in elements:
             yield key, count, context.window().end
@@ -47,7 +47,7 @@ def hot_items(inputs: Inputs) -> DataStream:
     )
 
 
-class WithEnd(AllWindowFunction):
+class WithEnd(AllWindowFunction[Row, Triple, TimeWindow]):
     def apply(self, window: TimeWindow, inputs: Iterable[Row]) -> Iterator[Triple]:
         for bid in inputs:
             yield bid[0], bid[2], window.end

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from benchmarks.jobs.holdfast.inputs import Inputs
 from holdfast.common import Row, Time, Types
 from holdfast.datastream import AggregateFunction, DataStream, ProcessWindowFunction
-from holdfast.datastream.window import EventTimeSessionWindows
+from holdfast.datastream.window import EventTimeSessionWindows, TimeWindow
 
 SESSION = Types.TUPLE([Types.LONG(), Types.LONG(), Types.LONG()])
 
@@ -26,9 +26,9 @@ class Count(AggregateFunction):
         return acc_a + acc_b
 
 
-class Length(ProcessWindowFunction):
+class Length(ProcessWindowFunction[int, tuple[int, int, int], int, TimeWindow]):
     def process(
-        self, key: int, context: ProcessWindowFunction.Context, elements: Iterable[int]
+        self, key: int, context: ProcessWindowFunction.Context[TimeWindow], elements: Iterable[int]
     ) -> Iterator[tuple[int, int, int]]:
         window = context.window()
         for count in elements:
