@@ -54,6 +54,13 @@ def epoch_totals(shape: Shape) -> Expected:
     return Expected(rows, checksum)
 
 
+def final_totals(shape: Shape) -> Expected:
+    """The same, of each key once, when all rows are read."""
+    counts = _counts(shape)
+    keys = np.flatnonzero(counts)
+    return Expected(len(keys), int((counts[keys] * (1 + value_of(keys))).sum()))
+
+
 def distinct(shape: Shape) -> Expected:
     """(key, value) of the first event of each key; the key is checked."""
     keys = np.flatnonzero(_counts(shape))
@@ -133,6 +140,7 @@ ORACLES: dict[str, Callable[[Shape], Expected]] = {
     "averages": averages,
     "running_totals": running_totals,
     "epoch_totals": epoch_totals,
+    "final_totals": final_totals,
     "distinct": distinct,
     "sessions": sessions,
     "enriched": enriched,

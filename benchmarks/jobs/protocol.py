@@ -111,16 +111,17 @@ class Marks:
         self._times: list[tuple[float, int]] = []
         # Workers that are threads share it, and a step of it is never lost.
         self._rows = itertools.count()
+        self._last = time.time()
 
     def row(self) -> None:
         """A row is being processed."""
-        rows = next(self._rows)
+        rows, self._last = next(self._rows), time.time()
         if rows % self._every == 0:
-            self._times.append((time.time(), rows))
+            self._times.append((self._last, rows))
 
     def write(self) -> None:
-        """All rows of this worker are processed."""
-        self._path.write_text(json.dumps([*sorted(self._times), (time.time(), next(self._rows))]))
+        """All rows of this worker are processed. The last one counts: engines may take their time to end."""
+        self._path.write_text(json.dumps([*sorted(self._times), (self._last, next(self._rows))]))
 
 
 class Tally:

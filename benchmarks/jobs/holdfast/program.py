@@ -1,4 +1,6 @@
-"""Runs a job on Holdfast. The variant is a backend, with ``-unchecked`` for a run without checkpoints."""
+"""Runs a job on Holdfast. The variant is a backend, with ``-unchecked`` for a run without checkpoints, and behind a
+colon the form of the program where a job has several: ``lmdb:columns`` runs ``totals:columns``.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +12,7 @@ from benchmarks.jobs.checks import CHECKED
 from benchmarks.jobs.holdfast.average import average
 from benchmarks.jobs.holdfast.dedup import dedup
 from benchmarks.jobs.holdfast.enrichment import enrichment
+from benchmarks.jobs.holdfast.final_sink import FinalSink
 from benchmarks.jobs.holdfast.inputs import Inputs
 from benchmarks.jobs.holdfast.nexmark import highest_bid, hot_items, new_users
 from benchmarks.jobs.holdfast.sessions import sessions
@@ -21,7 +24,10 @@ from holdfast.common import Configuration
 from holdfast.common.job_client import JobClient
 from holdfast.datastream import DataStream, StreamExecutionEnvironment
 
-PROGRAMS: Mapping[str, Callable[[Inputs], DataStream]] = {
+Program = Callable[[Inputs], DataStream]
+
+#: By job, and by job and form.
+PROGRAMS: Mapping[str, Program] = {
     "average": average,
     "totals": totals,
     "dedup": dedup,
@@ -32,12 +38,15 @@ PROGRAMS: Mapping[str, Callable[[Inputs], DataStream]] = {
     "q8": new_users,
 }
 
+#: Programs that emit the totals of a key when they like; the last of each key are checked.
+EMIT_TOTALS: frozenset[str] = frozenset()
+
 #: Rows that a job reads beside those of its tables, in its first epochs.
 BESIDE = {"enrichment": RULES}
 
 
 def configuration(arguments: JobArguments, spark_settings: Mapping[str, str] = SPARK_SETTINGS) -> Configuration:
-    backend, _, unchecked = arguments.variant.partition("-")
+    backend, _, unchecked = arguments.variant.partition(":")[0].partition("-")
     config = Configuration()
     for name, value in spark_settings.items():
         config.set_string(name, value)
@@ -62,9 +71,10 @@ def configuration(arguments: JobArguments, spark_settings: Mapping[str, str] = S
 def start(arguments: JobArguments, config: Configuration) -> tuple[JobClient, CheckingSink]:
     counts = arguments.scratch / "counts"
     counts.mkdir(exist_ok=True)
-    sink = CheckingSink(counts, CHECKED[arguments.job])
+    name = arguments.job + "".join(arguments.variant.partition(":")[1:])
+    sink = (FinalSink if name in EMIT_TOTALS else CheckingSink)(counts, CHECKED[arguments.job])
     env = StreamExecutionEnvironment.get_execution_environment(config)
-    PROGRAMS[arguments.job](Inputs(env, arguments)).sink_to(sink)
+    PROGRAMS[name](Inputs(env, arguments)).sink_to(sink)
     return env.execute_async(arguments.job), sink
 
 
