@@ -42,7 +42,7 @@ KINDS: dict[str, dict[str, float]] = {
 STEP_MS = 2
 #: Epochs of one row at the end of tables with times.
 CLOSING = 2
-_CLOSING_TIME = 10**10
+CLOSING_TIME = 10**10
 
 _SEED = 20_260_101
 _BLOCK = 10_000
@@ -121,7 +121,7 @@ def epochs_of(table: str, shape: Shape) -> Iterator[dict[str, np.ndarray]]:
     for epoch in range(shape.epochs):
         yield _columns(table, shape, epoch * rows, (epoch + 1) * rows)
     for number in range(shape.closing):
-        times = {"time": np.array([_CLOSING_TIME + number * STEP_MS])}
+        times = {"time": np.array([CLOSING_TIME + number * STEP_MS])}
         yield {column: times.get(column, np.array([-1])) for column in COLUMNS[table]}
 
 

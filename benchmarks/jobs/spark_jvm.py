@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from benchmarks.data import CLOSING_TIME
 from benchmarks.jobs import spark_streaming
 from benchmarks.jobs.checks import CHECKED
 from benchmarks.jobs.protocol import JobArguments
@@ -41,7 +42,7 @@ def sessions(spark: SparkSession, arguments: JobArguments) -> DataFrame:
     session = F.session_window("at", f"{arguments.gap_ms} milliseconds").alias("session")
     counted = clicks.groupBy("key", session).count()
     length = F.unix_millis("session.end") - F.unix_millis("session.start")
-    return counted.select("key", length.alias("length"), "count").where("key >= 0")
+    return counted.where(_open("session")).select("key", length.alias("length"), "count")
 
 
 def enrichment(spark: SparkSession, arguments: JobArguments) -> DataFrame:
@@ -56,15 +57,15 @@ def hot_items(spark: SparkSession, arguments: JobArguments) -> DataFrame:
     counted = bids.groupBy(F.window("at", WINDOW, SLIDE), "auction").count()
     best = F.max(F.struct("count", (-F.col("auction")).alias("low"))).alias("best")
     # The windows of the second aggregation are those of the first: a window of one slide holds its last moment.
-    ended = counted.groupBy(F.window(F.window_time("window"), SLIDE)).agg(best)
-    hot = ended.select((-F.col("best.low")).alias("auction"), "best.count", F.unix_millis("window.end").alias("end"))
-    return hot.where("auction >= 0")
+    ended = counted.groupBy(F.window(F.window_time("window"), SLIDE)).agg(best).where(_open("window"))
+    return ended.select((-F.col("best.low")).alias("auction"), "best.count", F.unix_millis("window.end").alias("end"))
 
 
 def highest_bid(spark: SparkSession, arguments: JobArguments) -> DataFrame:
     bids = spark_streaming.timed(spark_streaming.table(spark, arguments, "bids"))
     highest = bids.groupBy(F.window("at", WINDOW)).agg(F.max(F.struct("price", "auction")).alias("bid"))
-    return highest.select("bid.auction", "bid.price", F.unix_millis("window.end").alias("end")).where("auction >= 0")
+    ended = highest.where(_open("window"))
+    return ended.select("bid.auction", "bid.price", F.unix_millis("window.end").alias("end"))
 
 
 def new_users(spark: SparkSession, arguments: JobArguments) -> DataFrame:
@@ -75,7 +76,12 @@ def new_users(spark: SparkSession, arguments: JobArguments) -> DataFrame:
     joined = came.alias("came").join(
         opened.alias("opened"), F.expr("came.person = opened.seller AND came.window = opened.window")
     )
-    return joined.select("came.person", "opened.auction").where("person >= 0")
+    return joined.where(_open("came.window")).select("came.person", "opened.auction")
+
+
+def _open(window: str) -> Column:
+    """Not a window of closing rows. A condition on their key would be pushed down to the files, and nothing closed."""
+    return F.unix_millis(f"{window}.start") < CLOSING_TIME - WINDOW_MS
 
 
 PROGRAMS: dict[str, Callable[[SparkSession, JobArguments], DataFrame]] = {
