@@ -150,7 +150,7 @@ CONTESTANTS = (
     ),
     Contestant(
         "floor-batch",
-        "the same as one batch job per epoch",
+        "Spark, no state: the same, one batch job per epoch",
         "floor",
         "batch",
         ("average",),

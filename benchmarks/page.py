@@ -17,10 +17,10 @@ sys.path[:0] = [str(PROJECT)]
 from benchmarks.tables import Table  # noqa: E402
 
 BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
-#: Suites whose tables have curves: which column over which.
+#: Suites whose tables have curves: what lies across, what upwards, and on which scale.
 _CURVES = {
-    "growth": ("keys", "us per row"),
-    "checkpoints": ("changed keys", "MB"),
+    "growth": ("keys", "us per row", "linear"),
+    "checkpoints": ("changed keys", "MB", "log"),
 }
 
 

@@ -42,8 +42,8 @@ def throughput(figures: Sequence[dict[str, Any]], job: str, path: Path) -> bool:
     return True
 
 
-def curves(table: Table, x: str, y: str, path: Path) -> None:
-    """A line for each first column of a table, both axes logarithmic."""
+def curves(table: Table, x: str, y: str, scale: str, path: Path) -> None:
+    """A line for each first column of a table over a logarithmic axis; a linear one upwards begins at 0."""
     across, up = table.columns.index(x), table.columns.index(y)
     drawing, axes = plt.subplots(figsize=(6.5, 3.6))
     for name in dict.fromkeys(row[0] for row in table.rows):
@@ -51,7 +51,9 @@ def curves(table: Table, x: str, y: str, path: Path) -> None:
         xs, ys = ([float(row[column] or 0) for row in mine] for column in (across, up))
         axes.plot(xs, ys, marker="o", label=str(name))
     axes.set_xscale("log")
-    axes.set_yscale("log")
+    axes.set_yscale(scale)
+    if scale == "linear":
+        axes.set_ylim(bottom=0)
     axes.set_xlabel(x, fontsize=8)
     axes.set_ylabel(y, fontsize=8)
     axes.legend(fontsize=8)
