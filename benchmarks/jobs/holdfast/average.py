@@ -34,4 +34,5 @@ def average(inputs: Inputs) -> DataStream:
         inputs.table("events")
         .key_by("key")
         .flat_map(CountWithKeyedState(), output_type=Types.TUPLE([Types.LONG(), Types.LONG()]))
+        .uid("average")
     )

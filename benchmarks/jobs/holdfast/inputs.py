@@ -43,4 +43,4 @@ class Inputs:
         if "time" in COLUMNS[name]:
             column = TimeColumn(COLUMNS[name].index("time"))
             strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(column)
-        return self.env.from_source(source, strategy, name)
+        return self.env.from_source(source, strategy, name).uid(name)

@@ -74,7 +74,7 @@ def start(arguments: JobArguments, config: Configuration) -> tuple[JobClient, Ch
     name = arguments.job + "".join(arguments.variant.partition(":")[1:])
     sink = (FinalSink if name in EMIT_TOTALS else CheckingSink)(counts, CHECKED[arguments.job])
     env = StreamExecutionEnvironment.get_execution_environment(config)
-    PROGRAMS[name](Inputs(env, arguments)).sink_to(sink)
+    PROGRAMS[name](Inputs(env, arguments)).sink_to(sink).uid("check")
     return env.execute_async(arguments.job), sink
 
 
