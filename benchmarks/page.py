@@ -1,6 +1,7 @@
-"""The measured part of docs/performance.md, tables and plots, from the results of a run.
+"""The measured part of docs/performance.md, tables and plots, from the results of one run, or of several that each
+measured a part.
 
-Run: python benchmarks/page.py results.json. What stands outside the two marks of the page is left as it is.
+Run: python benchmarks/page.py results.json ... What stands outside the two marks of the page is left as it is.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ _CURVES = {
 }
 
 
-def write(results: dict[str, Any], docs: Path) -> Path:
-    """Put the results into the page of a docs folder, and the plots into a folder beside it."""
+def write(docs: Path, *runs: dict[str, Any]) -> Path:
+    """Put the results of runs into the page of a docs folder, and the plots into a folder beside it."""
     page, plots = docs / "performance.md", docs / "performance"
     text = page.read_text()
     if BEGIN not in text or END not in text:
@@ -34,12 +35,13 @@ def write(results: dict[str, Any], docs: Path) -> Path:
     for old in plots.glob("*.png"):
         old.unlink()
     before, after = text.partition(BEGIN)[0], text.partition(END)[2]
-    page.write_text(f"{before}{BEGIN}\n\n{measured(results, plots)}\n\n{END}{after}")
+    parts = "\n\n".join(measured(results, plots) for results in runs)
+    page.write_text(f"{before}{BEGIN}\n\n{parts}\n\n{END}{after}")
     return page
 
 
 def measured(results: dict[str, Any], plots: Path) -> str:
-    """Markdown of all tables, each with its plot if it has one."""
+    """Markdown of all tables of a run, each with its plot if it has one."""
     # Only those who draw need it.
     from benchmarks import plots as drawing
 
@@ -78,10 +80,10 @@ def _machine(facts: dict[str, Any]) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("results", type=Path)
+    parser.add_argument("results", type=Path, nargs="+")
     parser.add_argument("--docs", type=Path, default=PROJECT / "docs")
     options = parser.parse_args()
-    print(write(json.loads(options.results.read_text()), options.docs))
+    print(write(options.docs, *(json.loads(path.read_text()) for path in options.results)))
     return 0
 
 

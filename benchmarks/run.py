@@ -42,7 +42,7 @@ def main() -> int:
     print("\n\n".join(table.text() for table in found.tables()))
     print(f"\n{found.path}")
     if options.page:
-        page.write(found.results(), PROJECT / "docs")
+        page.write(PROJECT / "docs", found.results())
     return 1 if found.errors or any(table.title.endswith(": failed") for table in found.of_suites) else 0
 
 

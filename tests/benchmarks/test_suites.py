@@ -64,7 +64,7 @@ def test_the_page_keeps_its_text_and_takes_tables_and_plots(tmp_path: Path) -> N
     pytest.importorskip("matplotlib", reason="part of the extra bench")
     (tmp_path / "performance.md").write_text(PAGE)
     for _ in range(2):
-        page.write(results(), tmp_path)
+        page.write(tmp_path, results())
     text = (tmp_path / "performance.md").read_text()
     assert text.startswith("# Performance\n\nBefore.") and text.endswith("After.\n") and "stale" not in text
     assert "| Holdfast | 300,000 |" in text and "pyspark 4" in text
@@ -76,4 +76,4 @@ def test_the_page_keeps_its_text_and_takes_tables_and_plots(tmp_path: Path) -> N
 def test_a_page_without_a_place_for_them_is_refused(tmp_path: Path) -> None:
     (tmp_path / "performance.md").write_text("# Performance\n")
     with pytest.raises(ValueError, match="measured: begin"):
-        page.write(results(), tmp_path)
+        page.write(tmp_path, results())

@@ -35,8 +35,8 @@ class FinalSink(CheckingSink):
         transaction.batches.append([_numbers(batch, column) for column in (0, *self._columns)])
 
     def pre_commit(self, transaction: Totals) -> bytes:  # type: ignore[override]
-        columns = [np.concatenate(column) for column in zip(*transaction.batches, strict=True)]
-        np.save(self._staged(transaction.name), np.array(columns or [[]] * (1 + len(self._columns)), dtype=np.int64))
+        nothing = np.zeros((1 + len(self._columns), 0), dtype=np.int64)
+        np.save(self._staged(transaction.name), np.concatenate([nothing, *map(np.array, transaction.batches)], axis=1))
         return msgspec.msgpack.encode(Counted(transaction.name))
 
     def commit(self, handles: Sequence[bytes]) -> None:
