@@ -176,7 +176,7 @@ CONTESTANTS = (
         ("average", "totals", "dedup"),
         minute_rows=80_000,
     ),
-    _flink("heap", "heap", _KEYED),
+    _flink("heap", "heap", (*_KEYED, "sessions", "q5", "q7")),
     _flink("rocksdb", "RocksDB", ("average", "average-many")),
     _bytewax("workers", "two workers in a process", ("average",)),
     _bytewax("processes", "two processes", (*_KEYED, "average-many")),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 from pyflink.common import Configuration, Row, Time, Types
@@ -18,6 +19,8 @@ from pyflink.datastream.state import StateTtlConfig, ValueStateDescriptor
 from pyflink.java_gateway import get_gateway
 from pyflink.table import DataTypes, Schema, StreamTableEnvironment, TableDescriptor
 
+from benchmarks.data import COLUMNS
+from benchmarks.jobs import pyflink_windows
 from benchmarks.jobs.checks import CHECKED
 from benchmarks.jobs.protocol import PARALLELISM, JobArguments, Marks, Tally, outcome_of_marks
 
@@ -127,10 +130,12 @@ def dedup(events: DataStream, arguments: JobArguments) -> DataStream:
     return events.key_by(lambda event: event[0], key_type=Types.LONG()).filter(First(arguments))
 
 
-PROGRAMS: dict[str, Callable[[DataStream, JobArguments], DataStream]] = {
-    "average": average,
-    "totals": totals,
-    "dedup": dedup,
+#: By job: its table, and the program over it.
+PROGRAMS: dict[str, tuple[str, Callable[[DataStream, JobArguments], DataStream]]] = {
+    "average": ("events", average),
+    "totals": ("events", totals),
+    "dedup": ("events", dedup),
+    **pyflink_windows.PROGRAMS,
 }
 
 
@@ -152,19 +157,32 @@ def configuration(arguments: JobArguments) -> Configuration:
     return config
 
 
-def events_of(env: StreamExecutionEnvironment, arguments: JobArguments) -> DataStream:
+def table_of(env: StreamExecutionEnvironment, arguments: JobArguments, name: str) -> DataStream:
     tables = StreamTableEnvironment.create(env)
-    schema = Schema.new_builder().column("key", DataTypes.BIGINT()).column("value", DataTypes.BIGINT()).build()
-    path = (arguments.data / "events").as_uri()
-    descriptor = TableDescriptor.for_connector("filesystem").schema(schema).option("path", path).format("csv").build()
-    tables.create_temporary_table("events", descriptor)
-    return tables.to_data_stream(tables.from_path("events"))
+    schema = Schema.new_builder()
+    for column in COLUMNS[name]:
+        schema = schema.column(column, DataTypes.BIGINT())
+    path = arguments.data / name
+    if "time" in COLUMNS[name]:
+        path = one_file(path, arguments.scratch / "rows.csv")
+    descriptor = TableDescriptor.for_connector("filesystem").schema(schema.build()).option("path", path.as_uri())
+    tables.create_temporary_table(name, descriptor.format("csv").build())
+    return tables.to_data_stream(tables.from_path(name))
+
+
+def one_file(directory: Path, path: Path) -> Path:
+    """All files of a directory behind one another."""
+    with path.open("wb") as whole:
+        for part in sorted(directory.iterdir()):
+            whole.write(part.read_bytes())
+    return path
 
 
 def main() -> None:
     arguments = JobArguments.parse()
     env = StreamExecutionEnvironment.get_execution_environment(configuration(arguments))
-    results = PROGRAMS[arguments.job](events_of(env, arguments), arguments)
+    table, program = PROGRAMS[arguments.job]
+    results = program(table_of(env, arguments, table), arguments)
     checked = results.map(Check(arguments, marking=arguments.job == "totals"), output_type=Types.INT())
     discard = get_gateway().jvm.org.apache.flink.streaming.api.functions.sink.v2.DiscardingSink()
     checked.sink_to(Sink(discard))
