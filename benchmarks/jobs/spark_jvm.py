@@ -56,8 +56,7 @@ def hot_items(spark: SparkSession, arguments: JobArguments) -> DataFrame:
     bids = spark_streaming.timed(spark_streaming.table(spark, arguments, "bids"))
     counted = bids.groupBy(F.window("at", WINDOW, SLIDE), "auction").count()
     best = F.max(F.struct("count", (-F.col("auction")).alias("low"))).alias("best")
-    # The windows of the second aggregation are those of the first: a window of one slide holds its last moment.
-    ended = counted.groupBy(F.window(F.window_time("window"), SLIDE)).agg(best).where(_open("window"))
+    ended = counted.groupBy("window").agg(best).where(_open("window"))
     return ended.select((-F.col("best.low")).alias("auction"), "best.count", F.unix_millis("window.end").alias("end"))
 
 
