@@ -43,11 +43,10 @@ chaos: $(READY)
 demo: $(READY)
 	$(BIN)/python -m holdfast.demo
 
+# BENCH=--quick for a look; BENCH="--jobs average --peers 'holdfast*,floor'" for a part; BENCH=--page writes the page.
 bench: $(READY)
 	$(BIN)/python -m pip install --quiet --editable '.[dev,bench]'
-	$(BIN)/python benchmarks/run.py
-	$(BIN)/python benchmarks/restore.py
-	$(BIN)/python benchmarks/backends.py
+	$(BIN)/python benchmarks/run.py $(BENCH)
 
 docs: $(READY)
 	mkdir -p docs/reference

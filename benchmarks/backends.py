@@ -1,20 +1,17 @@
 """The state backends side by side, in one process each and without Spark: state of many keys, read and updated key by
-key, uniformly and by Zipf's law; disk and memory that it takes; checkpoints and a restore.
-
-Run: python benchmarks/backends.py [--keys N] [--quick] [--backends rocksdb ...]. RocksDB gets a fifth of the state as
-its budget of memory. It fails when RocksDB holds more than that.
+key, uniformly and by Zipf's law; disk and memory that it takes; checkpoints and a restore. RocksDB gets a fifth of the
+state as its budget of memory.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +21,9 @@ import numpy as np
 PROJECT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(PROJECT), str(PROJECT / "src")]
 
+from benchmarks import suite  # noqa: E402
+from benchmarks.catalogue import Size  # noqa: E402
+from benchmarks.tables import Cell, Table  # noqa: E402
 from holdfast.state.backends import load_backend  # noqa: E402
 from holdfast.state.descriptors import ValueStateDescriptor  # noqa: E402
 from holdfast.state.handles import CheckpointRequest, KeyedSnapshot, SnapshotType  # noqa: E402
@@ -39,6 +39,13 @@ from holdfast.state.snapshot_files import FileSnapshotReader, FileSnapshotWriter
 from holdfast.state.snapshots import async_write, sync_prepare  # noqa: E402
 from holdfast.state.store import Stamp, StateBackend  # noqa: E402
 from holdfast.types.typeinfo import Types  # noqa: E402
+
+_KEYS = {Size.FULL: 10_000_000, Size.QUICK: 1_000_000, Size.TINY: 2_000}
+#: Of each distribution, and rows of each.
+_EPOCHS = 10
+_ROWS = {Size.FULL: 100_000, Size.QUICK: 100_000, Size.TINY: 500}
+#: Before the name of the variant that a process of its own measures.
+_ONLY = "--only"
 
 CODEC = KeyCodec.for_type(Types.LONG())
 GROUPS = KeyGroupRange(0, 127)
@@ -76,16 +83,19 @@ class Bench:
 
     def accesses(self, distribution: str, epochs: int, rows: int) -> float:
         """Rows per second; each reads and updates the state of its key."""
+        chosen = [self._choose(distribution, rows) for _ in range(epochs)]
         started = time.perf_counter()
-        for _ in range(epochs):
-            self._touch(self._choose(distribution, rows))
+        for keys in chosen:
+            self._touch(keys)
             self._next_epoch()
         return epochs * rows / (time.perf_counter() - started)
 
-    def checkpoint(self, number: int, base: int | None, changes: int) -> tuple[KeyedSnapshot, dict[str, float]]:
+    def checkpoint(
+        self, number: int, base: int | None, changes: int, distribution: str = "uniform"
+    ) -> tuple[KeyedSnapshot, dict[str, float]]:
         """A checkpoint after so many changes: milliseconds of its two parts, and bytes."""
         writer = FileSnapshotWriter(str(self.directory / "storage"), number, 1)
-        self._touch(self._choose("uniform", changes))
+        self._touch(self._choose(distribution, changes))
         request = CheckpointRequest(number, SnapshotType.CHECKPOINT, 0, 1, self.stamp.epoch + 1, base)
         self.keyed.flush()
         began = time.perf_counter()
@@ -122,6 +132,8 @@ class Bench:
         self.store.forget_changes(self.stamp.epoch - 1)
 
     def _choose(self, distribution: str, rows: int) -> list[int]:
+        if distribution == "distinct":
+            return self.random.choice(self.keys, rows, replace=False, shuffle=True).tolist()  # type: ignore[no-any-return]
         if distribution == "uniform":
             return self.random.integers(0, self.keys, rows).tolist()  # type: ignore[no-any-return]
         ranks = self.random.zipf(1.2, rows) % self.keys
@@ -170,91 +182,56 @@ def _engine_memory(backend: StateBackend) -> int:
     return int(memory_of(backend.settings).cache.get_usage()) if isinstance(backend, RocksDbBackend) else 0
 
 
-def measure(variant: str, keys: int, epochs: int, rows: int, directory: Path) -> dict[str, Any]:
-    """One row of the table, in a process of its own."""
+def measure(size: Size) -> Sequence[Table]:
+    rows: list[list[Cell]] = []
+    for variant in VARIANTS:
+        if variant == "heap" and _KEYS[size] * HEAP_BYTES > _free_memory():
+            rows.append([variant, f"not run: it takes {_KEYS[size] * HEAP_BYTES / 1e9:.0f} GB", *[None] * 11])
+            continue
+        command = [sys.executable, "-m", "benchmarks.backends", _ONLY, variant, size]
+        done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+        rows.append([variant, *json.loads(done.stdout)])
+    columns = ["", "uniform rows/s", "Zipf rows/s", "disk MB", "worker MB", "engine MB", "budget MB"]
+    columns += ["full: sync ms", "full: MB", "1 %: sync ms", "1 %: async ms", "1 %: MB", "restore s"]
+    title = f"backends: {_KEYS[size]:,} keys of {VALUE_BYTES} bytes, {_EPOCHS} epochs of {_ROWS[size]:,} rows"
+    return [Table("backends", title, columns, rows)]
+
+
+def measure_one(variant: str, size: Size, directory: Path) -> list[Cell]:
+    """One row of the table without its name."""
     name, options = VARIANTS[variant]
-    settings = {f"state.backend.rocksdb.{key}": value for key, value in options.items()}
-    budget = max(8 << 20, keys * VALUE_BYTES // 5)
-    if name == "rocksdb":
-        settings["state.backend.rocksdb.memory.fixed-per-slot"] = budget
+    keys, rows = _KEYS[size], _ROWS[size]
+    budget = max(8 << 20, keys * VALUE_BYTES // 5) if name == "rocksdb" else None
     before = _anonymous_memory()
-    bench = Bench(load_backend(name, settings), keys, directory)
-    row: dict[str, Any] = {"name": variant, "budget MB": budget / 1e6 if name == "rocksdb" else None}
-    row["uniform rows/s"] = bench.accesses("uniform", epochs, rows)
-    row["zipf rows/s"] = bench.accesses("zipf", epochs, rows)
-    row["disk MB"] = bench.disk_bytes() / 1e6
-    row["worker MB"] = (bench.memory - before) / 1e6
-    row["engine MB"] = bench.engine_memory / 1e6 if name == "rocksdb" else None
-    first, row["full"] = bench.checkpoint(1, None, keys // 100)
-    second, row["1 %"] = bench.checkpoint(2, bench.stamp.epoch, keys // 100)
-    complete = second if second.stands_alone else _joined(first, second)
-    row["restore s"] = bench.restore(complete)
-    return row
+    bench = Bench(backend_of(name, options, budget), keys, directory)
+    rates: list[Cell] = [bench.accesses(how, _EPOCHS, rows) for how in ("uniform", "zipf")]
+    memory: list[Cell] = [bench.disk_bytes() / 1e6, (bench.memory - before) / 1e6, None, None]
+    if budget is not None:
+        memory[2:] = [bench.engine_memory / 1e6, budget / 1e6]
+    first, full = bench.checkpoint(1, None, keys // 100)
+    second, delta = bench.checkpoint(2, bench.stamp.epoch, keys // 100)
+    checkpoints: list[Cell] = [full["sync ms"], full["MB"], delta["sync ms"], delta["async ms"], delta["MB"]]
+    restored = bench.restore(second if second.stands_alone else joined(first, second))
+    return [*rates, *memory, *checkpoints, restored]
 
 
-def _joined(base: KeyedSnapshot, newer: KeyedSnapshot) -> KeyedSnapshot:
+def backend_of(name: str, options: dict[str, Any] | None = None, budget: int | None = None) -> StateBackend:
+    settings = {f"state.backend.rocksdb.{key}": value for key, value in (options or {}).items()}
+    if budget is not None:
+        settings["state.backend.rocksdb.memory.fixed-per-slot"] = budget
+    return load_backend(name, settings)
+
+
+def joined(base: KeyedSnapshot, newer: KeyedSnapshot) -> KeyedSnapshot:
     return msgspec.structs.replace(newer, native=base.native, files=base.files + newer.files)
 
 
 def main() -> int:
-    options = _options()
-    if options.only is not None:
-        with tempfile.TemporaryDirectory(dir=options.directory) as directory:
-            print(json.dumps(measure(options.only, options.keys, options.epochs, options.rows, Path(directory))))
-        return 0
-    print(
-        f"{options.keys:,} keys of {VALUE_BYTES} bytes; {options.epochs} epochs of {options.rows:,} reads and updates"
-    )
-    print(
-        f"{'':<22} {'uniform/s':>10} {'zipf/s':>10} {'disk MB':>8} {'worker MB':>9} {'engine MB':>9} {'budget':>7}"
-        f" {'full: sync ms':>13} {'MB':>7} {'1 %: sync ms':>12} {'async ms':>8} {'MB':>7} {'restore s':>9}"
-    )
-    too_large = False
-    for variant in options.backends or VARIANTS:
-        if variant == "heap" and options.keys * HEAP_BYTES > _free_memory():
-            print(f"{variant:<22} not run: it takes about {options.keys * HEAP_BYTES / 1e9:.0f} GB of memory")
-            continue
-        row = _run(variant, options)
-        print(_line(row), flush=True)
-        engine, budget = row["engine MB"], row["budget MB"]
-        too_large = too_large or (budget is not None and engine > budget)
-    return 1 if too_large else 0
-
-
-def _run(variant: str, options: argparse.Namespace) -> dict[str, Any]:
-    command = [sys.executable, __file__, "--only", variant, "--keys", str(options.keys), "--rows", str(options.rows)]
-    command += ["--epochs", str(options.epochs), "--directory", options.directory or tempfile.gettempdir()]
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
-    row: dict[str, Any] = json.loads(done.stdout)
-    return row
-
-
-def _line(row: dict[str, Any]) -> str:
-    def number(value: float | None, width: int, digits: int = 0) -> str:
-        return f"{'-' if value is None else format(value, f',.{digits}f'):>{width}}"
-
-    full, delta = row["full"], row["1 %"]
-    return (
-        f"{row['name']:<22} {number(row['uniform rows/s'], 10)} {number(row['zipf rows/s'], 10)}"
-        f" {number(row['disk MB'], 8)} {number(row['worker MB'], 9)} {number(row['engine MB'], 9, 1)}"
-        f" {number(row['budget MB'], 7)} {number(full['sync ms'], 13)} {number(full['MB'], 7, 1)}"
-        f" {number(delta['sync ms'], 12)} {number(delta['async ms'], 8)} {number(delta['MB'], 7, 1)}"
-        f" {number(row['restore s'], 9, 2)}"
-    )
-
-
-def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--keys", type=int, default=None)
-    parser.add_argument("--rows", type=int, default=100_000, help="of one epoch")
-    parser.add_argument("--epochs", type=int, default=10, help="for each distribution")
-    parser.add_argument("--quick", action="store_true", help="a million keys instead of ten")
-    parser.add_argument("--backends", nargs="*", choices=list(VARIANTS))
-    parser.add_argument("--directory", help="where the stores are; by default temporary files")
-    parser.add_argument("--only", choices=list(VARIANTS), help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    options.keys = options.keys or (1_000_000 if options.quick else 10_000_000)
-    return options
+    if sys.argv[1:2] != [_ONLY]:
+        return suite.main(__doc__, measure)
+    with tempfile.TemporaryDirectory() as directory:
+        print(json.dumps(measure_one(sys.argv[2], Size(sys.argv[3]), Path(directory))))
+    return 0
 
 
 if __name__ == "__main__":

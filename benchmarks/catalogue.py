@@ -1,92 +1,235 @@
-"""What is measured, in the order of the table."""
+"""What is measured: jobs, and who runs them.
+
+A new variant is one line in ``CONTESTANTS`` with the jobs that it can run; a new job is one line in ``JOBS``, an oracle
+and a program for each engine.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
 
 from benchmarks.data import Shape
+from benchmarks.environments import PROJECT_ENVIRONMENT
 
-#: Ratios are given against these two.
 FLOOR = "floor"
-TRANSFORM_WITH_STATE = "tws-row"
+HOLDFAST = "holdfast-lmdb"
 
-#: Jobs that take a minute for an epoch run one to warm up and one to be measured.
-_SLOW_EPOCHS = 2
-_SMALL_EPOCH = 10
+#: Epochs of a run on a prefix of the rows; the first is not measured.
+_PREFIX_EPOCHS = 4
+
+
+class Size(StrEnum):
+    """How much is measured: everything, enough for a look, or enough to see that it runs."""
+
+    FULL = "full"
+    QUICK = "quick"
+    TINY = "tiny"
 
 
 @dataclass(frozen=True)
-class Benchmark:
-    """One row of the table: a job module, the variant of it to run, and what it needs."""
+class Job:
+    """A job over one kind of data. ``program`` names it within an engine."""
+
+    name: str
+    title: str
+    program: str
+    oracle: str
+    whole: Shape
+
+    def shape(self, size: Size) -> Shape:
+        if size is Size.FULL:
+            return self.whole
+        if size is Size.QUICK:
+            each, keys = self.whole.epoch_rows // 2, min(self.whole.keys, 1_000_000)
+        else:
+            each, keys = 2_000, min(self.whole.keys, 500)
+        return replace(self.whole, rows=4 * each, epoch_rows=each, keys=keys)
+
+
+def _events(rows: int, keys: int, distribution: str = "uniform") -> Shape:
+    return Shape(rows, keys, 500_000, distribution=distribution)
+
+
+def _average(name: str, rows: int, keys: int, distribution: str) -> Job:
+    how = "by Zipf's law" if distribution == "zipf" else "uniform"
+    title = f"average of every three values, {keys:,} keys, {how}"
+    return Job(name, title, "average", "averages", _events(rows, keys, distribution))
+
+
+_NEXMARK = Shape(2_000_000, 20_000, 200_000, "bids")
+
+JOBS = (
+    _average("average", 5_000_000, 100_000, "uniform"),
+    _average("average-zipf", 5_000_000, 100_000, "zipf"),
+    _average("average-many", 10_000_000, 10_000_000, "uniform"),
+    _average("average-many-zipf", 10_000_000, 10_000_000, "zipf"),
+    Job("totals", "count, sum, min and max per key", "totals", "running_totals", _events(5_000_000, 100_000)),
+    Job("dedup", "first of each key, with a time to live", "dedup", "distinct", _events(5_000_000, 2_500_000)),
+    Job("sessions", "sessions of users", "sessions", "sessions", Shape(2_000_000, 20_000, 200_000, "clicks")),
+    Job("enrichment", "enrichment from broadcast state", "enrichment", "enriched", _events(5_000_000, 100_000)),
+    Job("q5", "Nexmark query 5: hot items", "q5", "hot_items", _NEXMARK),
+    Job("q7", "Nexmark query 7: highest bid", "q7", "highest_bids", _NEXMARK),
+    Job("q8", "Nexmark query 8: new users", "q8", "new_users", replace(_NEXMARK, kind="arrivals")),
+)
+
+_AVERAGES = ("average", "average-zipf", "average-many", "average-many-zipf")
+_KEYED = ("average", "average-zipf", "totals", "dedup")
+_ALL = tuple(job.name for job in JOBS)
+_ONE_TABLE = tuple(name for name in _ALL if name != "q8")
+
+
+@dataclass(frozen=True)
+class Contestant:
+    """An engine in one form. ``module`` is below ``benchmarks.jobs`` and runs in ``environment``.
+
+    ``minute_rows``: about what it does in a minute; it reads no more than that. ``whole_epochs``: it then reads whole
+    epochs, at least two, because its rate depends on their size. ``oracles``: of jobs for which it emits something
+    else than Holdfast does.
+    """
 
     name: str
     title: str
     module: str
     variant: str
-    emits_averages: bool = False
-    slow: bool = False
-    small_epochs: bool = False
-    needs: tuple[str, ...] = ()
-
-    def shape(self, whole: Shape) -> Shape:
-        """The events of this benchmark: all of them, or the first epochs, or epochs of a tenth of the rows."""
-        if self.small_epochs:
-            rows = max(1, whole.epoch_rows // _SMALL_EPOCH)
-            whole = Shape(rows * whole.epochs, whole.keys, rows)
-        return whole.shortened(_SLOW_EPOCHS) if self.slow else whole
-
-    def warm_up(self, shape: Shape) -> int:
-        """Epochs at the start that are not measured."""
-        return 1 if self.slow or shape.epochs < 6 else 2
+    jobs: tuple[str, ...]
+    environment: str = PROJECT_ENVIRONMENT
+    form: str = "parquet"
+    minute_rows: int | None = None
+    whole_epochs: bool = False
+    oracles: tuple[tuple[str, str], ...] = ()
 
 
-def _transform_with_state(name: str, title: str, variant: str, small_epochs: bool = False) -> Benchmark:
-    return Benchmark(
-        name,
-        title,
+def _holdfast(variant: str, title: str, jobs: tuple[str, ...]) -> Contestant:
+    return Contestant(f"holdfast-{variant}", f"Holdfast, {title}", "holdfast.program", variant, jobs)
+
+
+def _jvm(variant: str, title: str, jobs: tuple[str, ...]) -> Contestant:
+    # An aggregation emits what a micro-batch changed.
+    oracles = tuple((name, "epoch_totals") for name in (*_AVERAGES, "totals"))
+    return Contestant(
+        f"jvm-{variant}", f"Spark's own operators in the JVM, {title}", "spark_jvm", variant, jobs, oracles=oracles
+    )
+
+
+def _transform_with_state(
+    variant: str, title: str, minute_rows: int, jobs: tuple[str, ...] = ("average",)
+) -> Contestant:
+    combined = variant.endswith("-combined")
+    return Contestant(
+        f"tws-{variant}",
+        f"PySpark transformWithState, {title}",
         "transform_with_state",
         variant,
-        emits_averages=True,
-        slow=True,
-        small_epochs=small_epochs,
-        needs=("pandas", "google.protobuf"),
+        jobs,
+        minute_rows=minute_rows,
+        whole_epochs=combined,
+        oracles=(("totals", "epoch_totals"),) if combined else (),
     )
 
 
-def _holdfast(name: str, title: str, variant: str, small_epochs: bool = False) -> Benchmark:
-    needs = ("rocksdict",) if variant.startswith("rocksdb") else ()
-    return Benchmark(
-        name, title, "holdfast_average", variant, emits_averages=True, small_epochs=small_epochs, needs=needs
-    )
+def _flink(variant: str, title: str, jobs: tuple[str, ...]) -> Contestant:
+    name, about = f"pyflink-{variant}", f"PyFlink, process mode, {title}, checkpoints every second"
+    return Contestant(name, about, "pyflink_job", variant, jobs, "flink", "csv", minute_rows=100_000)
 
 
-CATALOGUE = (
-    Benchmark(FLOOR, "Spark, no state: shuffle, Python and back (stream)", "floor", "stream"),
-    Benchmark("floor-batch", "the same as one batch job per epoch", "floor", "batch"),
-    Benchmark("jvm-rocksdb", "Spark groupBy().agg() in the JVM, RocksDB", "jvm_aggregation", "rocksdb"),
-    Benchmark("jvm-default", "Spark groupBy().agg() in the JVM, default store", "jvm_aggregation", "default"),
-    _transform_with_state(TRANSFORM_WITH_STATE, "PySpark transformWithState", "row"),
-    _transform_with_state("tws-pandas", "PySpark transformWithStateInPandas", "pandas"),
-    _holdfast("holdfast-heap", "Holdfast, heap, checkpoint every epoch", "heap"),
-    _holdfast("holdfast-lmdb", "Holdfast, LMDB, checkpoint every epoch", "lmdb"),
-    _holdfast("holdfast-rocksdb", "Holdfast, RocksDB, checkpoint every epoch", "rocksdb"),
-    _holdfast("holdfast-heap-unchecked", "Holdfast, heap, no checkpoints", "heap-unchecked"),
-    _holdfast("holdfast-lmdb-unchecked", "Holdfast, LMDB, no checkpoints", "lmdb-unchecked"),
-    _holdfast("holdfast-rocksdb-unchecked", "Holdfast, RocksDB, no checkpoints", "rocksdb-unchecked"),
-    _transform_with_state("tws-row-small", "PySpark transformWithState, small epochs", "row", small_epochs=True),
-    _holdfast("holdfast-lmdb-small", "Holdfast, LMDB, checkpoints, small epochs", "lmdb", small_epochs=True),
+def _bytewax(variant: str, title: str, jobs: tuple[str, ...]) -> Contestant:
+    name, about = f"bytewax-{variant}", f"Bytewax, {title}, recovery on"
+    return Contestant(name, about, "bytewax_flow", variant, jobs, "bytewax", minute_rows=4_000_000)
+
+
+CONTESTANTS = (
+    Contestant(
+        FLOOR,
+        "Spark, no state: shuffle, Python and back (stream)",
+        "floor",
+        "stream",
+        _ONE_TABLE,
+        oracles=tuple((name, "untouched") for name in _ONE_TABLE),
+    ),
+    Contestant(
+        "floor-batch",
+        "Spark, no state: the same, one batch job per epoch",
+        "floor",
+        "batch",
+        ("average",),
+        oracles=(("average", "untouched"),),
+    ),
+    _jvm("rocksdb", "RocksDB", _ALL),
+    _jvm("default", "default store", ("average", "totals")),
+    _holdfast("lmdb", "LMDB, checkpoint every epoch", _ALL),
+    _holdfast("rocksdb", "RocksDB, checkpoint every epoch", (*_AVERAGES, "totals", "dedup", "sessions", "q5")),
+    _holdfast("heap", "heap, checkpoint every epoch", ("average", "average-zipf", "totals")),
+    _holdfast("lmdb-unchecked", "LMDB, no checkpoints", ("average",)),
+    _holdfast("rocksdb-unchecked", "RocksDB, no checkpoints", ("average",)),
+    _holdfast("heap-unchecked", "heap, no checkpoints", ("average",)),
+    _transform_with_state("row", "rows, state read and updated for every row", 120_000, (*_KEYED, "average-many")),
+    _transform_with_state("pandas", "pandas, state read and updated for every row", 60_000),
+    _transform_with_state("row-combined", "rows, combined by hand: once per key and batch", 1_000_000, _KEYED),
+    _transform_with_state("pandas-combined", "pandas, combined by hand: once per key and batch", 400_000),
+    Contestant(
+        "apply-in-pandas",
+        "PySpark applyInPandasWithState",
+        "apply_in_pandas",
+        "",
+        ("average", "totals", "dedup"),
+        minute_rows=80_000,
+    ),
+    _flink("heap", "heap", (*_KEYED, "sessions", "q5", "q7")),
+    _flink("rocksdb", "RocksDB", ("average", "average-many")),
+    _bytewax("workers", "two workers in a process", ("average",)),
+    _bytewax("processes", "two processes", (*_KEYED, "average-many")),
 )
 
 
-def select(names: str | None) -> list[Benchmark]:
-    """The benchmarks of a comma-separated list; a name that ends in ``*`` stands for all that begin so."""
-    if not names:
-        return list(CATALOGUE)
-    wanted: list[Benchmark] = []
-    for pattern in names.split(","):
-        found = [b for b in CATALOGUE if b.name == pattern or (pattern[-1:] == "*" and b.name.startswith(pattern[:-1]))]
+@dataclass(frozen=True)
+class Entry:
+    """One line of a table: a job that a contestant runs."""
+
+    job: Job
+    contestant: Contestant
+
+    @property
+    def name(self) -> str:
+        return f"{self.job.name}/{self.contestant.name}"
+
+    @property
+    def oracle(self) -> str:
+        return dict(self.contestant.oracles).get(self.job.name, self.job.oracle)
+
+    def shape(self, size: Size) -> Shape:
+        """The rows of this entry: all of them, or the first, in fewer or smaller epochs."""
+        whole, most = self.job.shape(size), self.contestant.minute_rows
+        if size is Size.QUICK and most is not None:
+            most //= 4
+        if size is Size.TINY or most is None or most >= whole.rows:
+            return whole
+        if self.contestant.whole_epochs:
+            epochs = max(2, most // whole.epoch_rows)
+            return whole.prefix(epochs * whole.epoch_rows, epochs)
+        return whole.prefix(most, _PREFIX_EPOCHS)
+
+
+def select(jobs: str | None, contestants: str | None) -> list[Entry]:
+    """The entries of comma-separated lists of names; a name that ends in ``*`` stands for all that begin so."""
+    wanted_jobs = _matching(jobs, [job.name for job in JOBS])
+    wanted = _matching(contestants, [contestant.name for contestant in CONTESTANTS])
+    return [
+        Entry(job, contestant)
+        for job in JOBS
+        for contestant in CONTESTANTS
+        if job.name in wanted_jobs and contestant.name in wanted and job.name in contestant.jobs
+    ]
+
+
+def _matching(patterns: str | None, names: Sequence[str]) -> set[str]:
+    if not patterns:
+        return set(names)
+    wanted: set[str] = set()
+    for pattern in patterns.split(","):
+        found = {name for name in names if name == pattern or (pattern[-1:] == "*" and name.startswith(pattern[:-1]))}
         if not found:
-            known = ", ".join(benchmark.name for benchmark in CATALOGUE)
-            raise ValueError(f"there is no benchmark {pattern!r}; there are: {known}")
-        wanted.extend(benchmark for benchmark in found if benchmark not in wanted)
-    return sorted(wanted, key=CATALOGUE.index)
+            raise ValueError(f"nothing is named {pattern!r}; there are: {', '.join(names)}")
+        wanted |= found
+    return wanted

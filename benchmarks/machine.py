@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import platform
 import subprocess
+from collections.abc import Iterable
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-_PACKAGES = ("holdfast", "pyspark", "pyarrow", "pandas", "numpy", "lmdb", "msgspec", "protobuf")
+from benchmarks.environments import PROJECT_ENVIRONMENT, EnvironmentFailed, versions
+
+_PACKAGES = ("holdfast", "pyspark", "pyarrow", "pandas", "numpy", "lmdb", "rocksdict", "msgspec", "protobuf")
 
 
 def describe() -> dict[str, Any]:
@@ -24,6 +27,17 @@ def describe() -> dict[str, Any]:
         "commit": _output(["git", "-C", str(Path(__file__).parent), "rev-parse", "--short", "HEAD"]),
         "packages": {name: version for name in _PACKAGES if (version := _version(name))},
     }
+
+
+def environments(names: Iterable[str]) -> dict[str, Any]:
+    """Versions of peers that have environments of their own; what is wrong with one that cannot be made."""
+    found: dict[str, Any] = {}
+    for name in sorted(set(names) - {PROJECT_ENVIRONMENT}):
+        try:
+            found[name] = versions(name)
+        except EnvironmentFailed as failure:
+            found[name] = str(failure).splitlines()[0]
+    return found
 
 
 def _version(package: str) -> str | None:

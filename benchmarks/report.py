@@ -1,106 +1,134 @@
-"""Turns runs into figures: medians, spread and ratios, as a table and as JSON."""
+"""Turns runs into figures: medians, spread and ratios."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
-from pathlib import Path
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from statistics import median
-from typing import Any
 
-from benchmarks.catalogue import CATALOGUE, FLOOR, TRANSFORM_WITH_STATE, Benchmark
+from benchmarks.catalogue import CONTESTANTS, FLOOR, HOLDFAST, JOBS, Entry, Job
 from benchmarks.measure import Run
+from benchmarks.tables import Cell, Table
+from benchmarks.targets import TARGETS, Target
 
-#: Runs of a benchmark by round. A round runs every benchmark once, so that a slow hour of the machine hits all of them.
-Rounds = Mapping[str, Sequence[Run]]
+#: Runs by entry, one a round; None where it failed. A round runs every entry once, so that a slow hour of the machine
+#: hits all of them, and ratios are taken within a round.
+Rounds = Mapping[str, Sequence[Run | None]]
 
 
 @dataclass(frozen=True)
 class Figure:
-    """One row of the table."""
+    """One line of the table of a job. ``error`` says why there are no figures, or fewer than repeats."""
 
-    name: str
+    job: str
+    contestant: str
     title: str
-    epoch_rows: int
-    measured_epochs: int
+    rows: int | None
+    epoch_rows: int | None
     repeats: int
-    rows_per_second: float
-    least: float
-    most: float
+    rows_per_second: float | None
+    least: float | None
+    most: float | None
     of_floor: float | None
-    times_transform_with_state: float | None
+    holdfast_over: float | None
+    python_mb: float | None
+    jvm_mb: float | None
+    checkpoint_ms: float | None
+    checkpoint_bytes: float | None
+    error: str | None = None
 
 
-def figures(rounds: Rounds) -> list[Figure]:
-    """A figure for every benchmark that ran, in the order of the catalogue."""
-    return [_figure(benchmark, rounds) for benchmark in CATALOGUE if rounds.get(benchmark.name)]
+def figures(rounds: Rounds, errors: Mapping[str, str]) -> list[Figure]:
+    """A figure for every entry that was tried, in the order of the catalogue."""
+    entries = [Entry(job, contestant) for job in JOBS for contestant in CONTESTANTS]
+    return [_figure(entry, rounds, errors) for entry in entries if entry.name in rounds or entry.name in errors]
 
 
-def write_json(directory: Path, machine: Mapping[str, Any], rounds: Rounds) -> Path:
-    directory.mkdir(parents=True, exist_ok=True)
-    path = directory / f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}.json"
-    content = {
-        "machine": dict(machine),
-        "figures": [asdict(figure) for figure in figures(rounds)],
-        "runs": {name: [asdict(run) for run in runs] for name, runs in rounds.items()},
-    }
-    path.write_text(json.dumps(content, indent=2) + "\n")
-    return path
+def tables(found: Sequence[Figure]) -> list[Table]:
+    """One for each job that was measured."""
+    return [_table(job, mine) for job in JOBS if (mine := [figure for figure in found if figure.job == job.name])]
 
 
-def table(rows: Sequence[Figure]) -> str:
-    """Plain text, one line a benchmark."""
-    columns: list[tuple[str, Callable[[Figure], str]]] = [
-        ("", lambda f: f.title),
-        ("rows/epoch", lambda f: f"{f.epoch_rows:,}"),
-        ("runs x epochs", lambda f: f"{f.repeats} x {f.measured_epochs}"),
-        ("rows/s", lambda f: f"{f.rows_per_second:,.0f}"),
-        ("least", lambda f: f"{f.least:,.0f}"),
-        ("most", lambda f: f"{f.most:,.0f}"),
-        ("of floor", lambda f: "-" if f.of_floor is None else f"{f.of_floor:.2f}"),
-        ("x transformWithState", lambda f: _times(f.times_transform_with_state)),
+def target_table(rounds: Rounds) -> Table:
+    """What was wanted and what was found, of all targets whose both sides were measured."""
+    rows = [
+        [target.title, target.against, _best_ratio(target, rounds), target.wanted]
+        for target in TARGETS
+        if _best_ratio(target, rounds) is not None
     ]
-    cells = [[title for title, _ in columns], *([text(figure) for _, text in columns] for figure in rows)]
-    widths = [max(len(line[column]) for line in cells) for column in range(len(columns))]
-    return "\n".join(_line(line, widths) for line in cells)
+    note = "Ratios of rows per second, Holdfast's over the other's, the median of those of each round."
+    return Table("targets", "Ratios", ["job", "against", "ratio", "wanted"], rows, note)
 
 
-def _figure(benchmark: Benchmark, rounds: Rounds) -> Figure:
-    runs = rounds[benchmark.name]
+def _table(job: Job, found: Sequence[Figure]) -> Table:
+    whole = max((figure.rows or 0 for figure in found), default=0)
+    columns = ["", "rows/s", "least", "most", "of floor", "Holdfast is x", "workers MB", "JVM MB", "checkpoint", "rows"]
+    rows: list[list[Cell]] = []
+    for one in found:
+        if one.error is not None and one.rows_per_second is None:
+            rows.append([one.title, "failed", *[None] * 7, one.error.splitlines()[0]])
+            continue
+        checkpoint: str | None = None
+        if one.checkpoint_ms is not None:
+            size = "" if one.checkpoint_bytes is None else f", {one.checkpoint_bytes / 1e6:.1f} MB"
+            checkpoint = f"{one.checkpoint_ms:,.0f} ms{size}"
+        rows.append(
+            [
+                one.title,
+                one.rows_per_second,
+                one.least,
+                one.most,
+                one.of_floor,
+                one.holdfast_over,
+                one.python_mb,
+                one.jvm_mb,
+                checkpoint,
+                f"{one.rows or 0:,}" + (", the first ones" if (one.rows or 0) < whole else ""),
+            ]
+        )
+    return Table(job.name, f"{job.name}: {job.title}", columns, rows)
+
+
+def _figure(entry: Entry, rounds: Rounds, errors: Mapping[str, str]) -> Figure:
+    all_runs = rounds.get(entry.name, ())
+    runs = [run for run in all_runs if run is not None]
     rates = [run.rows_per_second for run in runs]
-    # Compared at the same epoch size only: what a key costs is shared by its rows of an epoch.
-    small = "-small" if benchmark.small_epochs else ""
+
+    def middle(field: str) -> float | None:
+        values = [value for run in runs if (value := getattr(run, field)) is not None]
+        return median(values) if values else None
+
+    name = entry.contestant.name
+    over = ratio(rounds, f"{entry.job.name}/{HOLDFAST}", entry.name) if name != HOLDFAST else None
     return Figure(
-        benchmark.name,
-        benchmark.title,
-        runs[0].epoch_rows,
-        runs[0].measured_epochs,
+        entry.job.name,
+        name,
+        entry.contestant.title,
+        runs[0].rows if runs else None,
+        runs[0].epoch_rows if runs else None,
         len(runs),
-        median(rates),
-        min(rates),
-        max(rates),
-        None if benchmark.small_epochs else _ratio(runs, rounds.get(FLOOR)),
-        _ratio(runs, rounds.get(TRANSFORM_WITH_STATE + small)),
+        median(rates) if rates else None,
+        min(rates, default=None),
+        max(rates, default=None),
+        ratio(rounds, entry.name, f"{entry.job.name}/{FLOOR}"),
+        over,
+        middle("python_mb"),
+        middle("jvm_mb"),
+        middle("checkpoint_ms"),
+        middle("checkpoint_bytes"),
+        errors.get(entry.name),
     )
 
 
-def _ratio(runs: Sequence[Run], reference: Sequence[Run] | None) -> float | None:
+def ratio(rounds: Rounds, ours: str, theirs: str) -> float | None:
     """The median of the ratios of each round, which drift less than rates do."""
-    if not reference:
-        return None
-    return median(a.rows_per_second / b.rows_per_second for a, b in zip(runs, reference, strict=False))
+    pairs = zip(rounds.get(ours, ()), rounds.get(theirs, ()), strict=False)
+    ratios = [one.rows_per_second / other.rows_per_second for one, other in pairs if one and other]
+    return median(ratios) if ratios else None
 
 
-def _times(ratio: float | None) -> str:
-    if ratio is None:
-        return "-"
-    return f"{ratio:.0f}" if ratio >= 10 else f"{ratio:.1f}"
-
-
-def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
-    first, *others = cells
-    return "  ".join(
-        [first.ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(others, widths[1:], strict=True))]
-    )
+def _best_ratio(target: Target, rounds: Rounds) -> float | None:
+    """Against the best of the forms that the other has."""
+    job = target.job
+    ratios = [ratio(rounds, f"{job}/{target.ours}", f"{job}/{theirs}") for theirs in target.theirs]
+    return min((found for found in ratios if found is not None), default=None)

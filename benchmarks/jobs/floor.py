@@ -6,39 +6,42 @@ import time
 from collections.abc import Iterator
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Observation
+from pyspark.sql import functions as F
 
-from benchmarks.data import SCHEMA
-from benchmarks.jobs import streaming
-from benchmarks.jobs.protocol import Epoch, JobArguments, Outcome
-
-PARTITIONS = 2
+from benchmarks.data import schema
+from benchmarks.jobs import spark_streaming
+from benchmarks.jobs.protocol import PARALLELISM, Epoch, JobArguments, Outcome
 
 
 def identity(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     yield from batches
 
 
-def through_python(events: DataFrame) -> DataFrame:
-    return events.repartition(PARTITIONS, "key").mapInArrow(identity, SCHEMA)
+def through_python(rows: DataFrame, table: str) -> DataFrame:
+    return rows.repartition(PARALLELISM, rows.columns[0]).mapInArrow(identity, schema(table))
 
 
-def as_stream(arguments: JobArguments) -> Outcome:
+def as_stream(arguments: JobArguments, table: str) -> Outcome:
     """As a Structured Streaming query, one file a micro-batch."""
-    spark = streaming.session()
-    return streaming.run(through_python(streaming.events(spark, arguments)), arguments)
+    rows = spark_streaming.table(spark_streaming.session(), arguments, table)
+    return spark_streaming.run(through_python(rows, table), arguments, checked=(0,))
 
 
-def as_batches(arguments: JobArguments) -> Outcome:
+def as_batches(arguments: JobArguments, table: str) -> Outcome:
     """As one batch job a file: without what a streaming query adds to each micro-batch."""
-    spark = streaming.session()
-    epochs = []
-    for number, path in enumerate(sorted(arguments.data.glob("*.parquet"))):
+    spark = spark_streaming.session()
+    epochs, emitted, checksum = [], 0, 0
+    for number, path in enumerate(sorted((arguments.data / table).iterdir())):
         started = time.time()
-        events = spark.read.schema(SCHEMA).parquet(str(path))
-        through_python(events).write.format("noop").mode("overwrite").save()
-        epochs.append(Epoch(number, arguments.epoch_rows, started, time.time()))
-    return Outcome(epochs)
+        rows = through_python(spark.read.schema(schema(table)).parquet(str(path)), table)
+        seen = Observation()
+        first = F.sum(rows.columns[0]).alias("checksum")
+        rows.observe(seen, F.count(F.lit(1)).alias("rows"), first).write.format("noop").mode("overwrite").save()
+        epochs.append(Epoch(number, seen.get["rows"], started, time.time()))
+        emitted += seen.get["rows"]
+        checksum += seen.get["checksum"]
+    return Outcome(epochs, emitted, checksum)
 
 
 VARIANTS = {"stream": as_stream, "batch": as_batches}
@@ -46,7 +49,8 @@ VARIANTS = {"stream": as_stream, "batch": as_batches}
 
 def main() -> None:
     arguments = JobArguments.parse()
-    VARIANTS[arguments.variant](arguments).write(arguments.result)
+    (table,) = (path.name for path in arguments.data.iterdir())
+    VARIANTS[arguments.variant](arguments, table).write(arguments.result)
 
 
 if __name__ == "__main__":

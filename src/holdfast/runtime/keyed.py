@@ -222,9 +222,12 @@ class TimedOperator(KeyedOperator):
         return self._processing_timers.next_timestamp()
 
     def _advance(self, watermark: int) -> None:
-        # The watermark is set before timers fire: a timer may ask for it.
+        # The watermark is set before timers fire: a timer may ask for it. What they emit goes ahead of it: downstream
+        # it would be late, had another channel come as far already.
+        before, first = self.watermark, len(self._out)
         self.watermark = watermark
         self._fire(self._event_timers.advance(watermark), TimeDomain.EVENT_TIME)
+        self._out_watermarks[first:] = [before] * (len(self._out) - first)
 
     def _fire(self, due: Iterable[tuple[int, Any, Any]], domain: TimeDomain) -> None:
         context = self.key_context

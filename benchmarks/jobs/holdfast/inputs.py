@@ -1,0 +1,46 @@
+"""The tables of a benchmark as streams."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from benchmarks.data import COLUMNS, schema
+from benchmarks.jobs.protocol import JobArguments
+from holdfast.common import WatermarkStrategy
+from holdfast.common.watermark_strategy import TimestampAssigner
+from holdfast.datastream import DataStream, StreamExecutionEnvironment
+from holdfast.datastream.connectors.file_system import FileSource
+
+#: How often a live directory is listed.
+DISCOVERY_MS = 100
+
+
+class TimeColumn(TimestampAssigner):
+    """The event time of a row is one of its columns."""
+
+    def __init__(self, index: int) -> None:
+        self._index = index
+
+    def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
+        time: int = value[self._index]
+        return time
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What a program is built on."""
+
+    env: StreamExecutionEnvironment
+    arguments: JobArguments
+
+    def table(self, name: str) -> DataStream:
+        """Rows of a table, with event time where it has one."""
+        source = FileSource.parquet(str(self.arguments.data / name), schema(name), bounded=not self.arguments.live)
+        if self.arguments.live:
+            source = source.monitor_continuously(DISCOVERY_MS)
+        strategy = WatermarkStrategy.no_watermarks()
+        if "time" in COLUMNS[name]:
+            column = TimeColumn(COLUMNS[name].index("time"))
+            strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(column)
+        return self.env.from_source(source, strategy, name).uid(name)
