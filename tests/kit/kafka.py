@@ -169,11 +169,19 @@ class KafkaBroker(Service):
         return [message.value() for message in self.messages(topic, partitions)]
 
     def end_offsets(self, topic: str, partitions: int = 1) -> list[int]:
-        """Of each partition, behind the newest record or mark of a transaction."""
-        from confluent_kafka import TopicPartition
+        """Of each partition, behind the newest record or mark of a transaction. A broker that was just started may
+        not lead its partitions yet.
+        """
+        from confluent_kafka import KafkaException, TopicPartition
 
-        places = [TopicPartition(topic, number) for number in range(partitions)]
-        return [self._looker.get_watermark_offsets(place, timeout=30)[1] for place in places]
+        def look() -> list[int] | None:
+            places = [TopicPartition(topic, number) for number in range(partitions)]
+            try:
+                return [self._looker.get_watermark_offsets(place, timeout=5)[1] for place in places]
+            except KafkaException:
+                return None
+
+        return wait_until(look, _START_SECONDS, f"the offsets of {topic}", interval=0.1)
 
     @cached_property
     def _looker(self) -> Any:
