@@ -102,7 +102,10 @@ class Contestant:
 
 
 def _holdfast(variant: str, title: str, jobs: tuple[str, ...]) -> Contestant:
-    return Contestant(f"holdfast-{variant}", f"Holdfast, {title}", "holdfast.program", variant, jobs)
+    # By columns the totals of a key come once in an epoch, whose rows are whichever the subtasks have read.
+    oracles = (("totals", "final_totals"),) if ":" in variant else ()
+    name, about = f"holdfast-{variant.replace(':', '-')}", f"Holdfast, {title}"
+    return Contestant(name, about, "holdfast.program", variant, jobs, oracles=oracles)
 
 
 def _jvm(variant: str, title: str, jobs: tuple[str, ...]) -> Contestant:
@@ -164,6 +167,8 @@ CONTESTANTS = (
     _holdfast("lmdb-unchecked", "LMDB, no checkpoints", ("average",)),
     _holdfast("rocksdb-unchecked", "RocksDB, no checkpoints", ("average",)),
     _holdfast("heap-unchecked", "heap, no checkpoints", ("average",)),
+    _holdfast("lmdb:aggregate", "LMDB, checkpoint every epoch, known aggregates", ("totals",)),
+    _holdfast("lmdb:batch", "LMDB, checkpoint every epoch, KeyedBatchFunction", ("totals",)),
     _transform_with_state("row", "rows, state read and updated for every row", 120_000, (*_KEYED, "average-many")),
     _transform_with_state("pandas", "pandas, state read and updated for every row", 60_000),
     _transform_with_state("row-combined", "rows, combined by hand: once per key and batch", 1_000_000, _KEYED),

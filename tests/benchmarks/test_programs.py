@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ ENTRIES = {entry.job.program: entry for entry in reversed(select(None, HOLDFAST)
 
 
 def test_every_job_has_a_program_and_an_oracle() -> None:
-    assert {job.program for job in JOBS} == set(PROGRAMS) == set(ENTRIES)
+    assert {job.program for job in JOBS} == {name.partition(":")[0] for name in PROGRAMS} == set(ENTRIES)
     assert {job.oracle for job in JOBS} <= set(ORACLES)
 
 
@@ -65,6 +66,14 @@ def test_steps_of_peers_do_the_same_job(job: str) -> None:
                 emitted.append(row)
     checksum = sum(row[column] for row in emitted for column in CHECKED[job])
     assert Expected(len(emitted), checksum) == ORACLES[ENTRIES[job].oracle](shape)
+
+
+@pytest.mark.parametrize("form", sorted(program.EMIT_TOTALS))
+def test_the_totals_by_columns(form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    install(monkeypatch)
+    arguments = replace(arguments_of(ENTRIES["totals"], tmp_path), variant=f"heap:{form.partition(':')[2]}")
+    outcome = run(arguments)
+    assert Expected(outcome.emitted, outcome.checksum) == ORACLES["final_totals"](ENTRIES["totals"].shape(Size.TINY))
 
 
 def test_of_totals_that_come_now_and_then_the_last_are_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -363,7 +363,11 @@ def test_compressed_lines_go_on_where_they_were(tmp_path, suffix, compress, epoc
 
 
 @pytest.mark.parametrize("suffix", ["json", "csv", "txt"])
-@pytest.mark.parametrize("content", [gzip.compress(b'{"id": 1}\n' * 999)[:-9], b"id\n1\n", gzip.compress(b"1")[:12]])
+@pytest.mark.parametrize(
+    "content",
+    [gzip.compress(b'{"id": 1}\n' * 999)[:-9], b"id\n1\n", gzip.compress(b"1")[:12]],
+    ids=["cut off", "not compressed", "header only"],  # they hold the time, and workers must agree on names
+)
 def test_what_cannot_be_decompressed_is_an_error_that_names_the_file(tmp_path, suffix, content):
     path = write(tmp_path, f"a.{suffix}.gz", content)
     sources = {"json": FileSource.json(path, "id BIGINT"), "csv": FileSource.csv(path, "id BIGINT")}

@@ -1,5 +1,5 @@
 """Runs a job on Holdfast. The variant is a backend, with ``-unchecked`` for a run without checkpoints, and behind a
-colon the form of the program where a job has several: ``lmdb:columns`` runs ``totals:columns``.
+colon the form of the program where a job has several: ``lmdb:aggregate`` runs ``totals:aggregate``.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from benchmarks.jobs.holdfast.inputs import Inputs
 from benchmarks.jobs.holdfast.nexmark import highest_bid, hot_items, new_users
 from benchmarks.jobs.holdfast.sessions import sessions
 from benchmarks.jobs.holdfast.sink import CheckingSink
-from benchmarks.jobs.holdfast.totals import totals
+from benchmarks.jobs.holdfast.totals import aggregated, by_batch, totals
 from benchmarks.jobs.protocol import PARALLELISM, SPARK_SETTINGS, Checkpoint, Epoch, JobArguments, Outcome
 from benchmarks.oracle import RULES
 from holdfast.common import Configuration
@@ -30,6 +30,8 @@ Program = Callable[[Inputs], DataStream]
 PROGRAMS: Mapping[str, Program] = {
     "average": average,
     "totals": totals,
+    "totals:aggregate": aggregated,
+    "totals:batch": by_batch,
     "dedup": dedup,
     "sessions": sessions,
     "enrichment": enrichment,
@@ -39,7 +41,7 @@ PROGRAMS: Mapping[str, Program] = {
 }
 
 #: Programs that emit the totals of a key when they like; the last of each key are checked.
-EMIT_TOTALS: frozenset[str] = frozenset()
+EMIT_TOTALS = frozenset({"totals:aggregate", "totals:batch"})
 
 #: Rows that a job reads beside those of its tables, in its first epochs.
 BESIDE = {"enrichment": RULES}
