@@ -67,6 +67,8 @@ PUBLIC: dict[str, list[str]] = {
         "JoinFunction",
         "JoinedStreams",
         "KeySelector",
+        "KeyedBatchContext",
+        "KeyedBatchFunction",
         "KeyedBroadcastProcessFunction",
         "KeyedCoProcessFunction",
         "KeyedProcessFunction",

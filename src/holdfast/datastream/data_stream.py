@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, overload
 
 from holdfast.common.watermark_strategy import WatermarkStrategy
-from holdfast.connectors.collect import Collection
-from holdfast.connectors.print import PrintSink
 from holdfast.datastream.broadcast_stream import BroadcastConnectedStream, BroadcastStream
 from holdfast.datastream.closeable_iterator import CloseableIterator
 from holdfast.datastream.column_functions import aggregation_of, check_columns
@@ -23,24 +21,22 @@ from holdfast.datastream.joined_streams import CoGroupedStreams, IntervalJoin, J
 from holdfast.datastream.key_selection import custom_partitioner, field_types, key_by_of
 from holdfast.datastream.key_versions import KeyVersions
 from holdfast.datastream.keyed_aggregations import ShortForms, works_by_column
-from holdfast.datastream.operator_settings import OperatorSettings, StreamSettings
+from holdfast.datastream.operator_settings import StreamSettings
+from holdfast.datastream.stream_ends import DataStreamSink, StreamEnds
 from holdfast.datastream.windowed_stream import AllWindowedStream, WindowedStream, count_windows
 from holdfast.errors import ProgramError
 from holdfast.graph.stream_graph import Connection, KeyBy, Node
 from holdfast.runtime import keyed, stateless
 from holdfast.runtime.aggregates import Aggregate
 from holdfast.runtime.aggregation import AggregateOperator, CombineOperator
-from holdfast.runtime.endpoints import SinkFunctionOperator, SinkOperator
 from holdfast.runtime.keyed_batch import KeyedBatchOperator
 from holdfast.runtime.operator import Operator
 from holdfast.runtime.output_tag import OutputTag
 from holdfast.runtime.partitioners import Broadcast, Forward, Global, Partitioner, Rebalance, Rescale, Shuffle
 from holdfast.runtime.running import RunningOperator
-from holdfast.runtime.sink import SinkFunction, TwoPhaseCommitSink
 from holdfast.runtime.stream_operator import KeyedStreamOperatorHost, StreamOperator, StreamOperatorHost
 from holdfast.runtime.watermarks import TimestampsAndWatermarksOperator
 from holdfast.runtime.windowing.assigners import WindowAssigner
-from holdfast.spark.for_each_batch import BatchFunction, ForEachBatchSink
 from holdfast.state.descriptors import MapStateDescriptor
 from holdfast.types.resolve import resolve
 from holdfast.types.typeinfo import TypeInformation, Types
@@ -61,17 +57,7 @@ __all__ = [
 ]
 
 
-class DataStreamSink(OperatorSettings):
-    """The end of a stream; its settings can still be set."""
-
-    def __init__(self, node: Node) -> None:
-        self._node = node
-
-    def _operator(self) -> Node:
-        return self._node
-
-
-class DataStream(StreamSettings):
+class DataStream(StreamSettings, StreamEnds):
     """A stream of rows."""
 
     def __init__(
@@ -242,49 +228,6 @@ class DataStream(StreamSettings):
 
     def cache(self) -> DataStream:
         raise ProgramError(refusal("DataStream.cache"))
-
-    # -- the end of a stream
-
-    def sink_to(self, sink: TwoPhaseCommitSink) -> DataStreamSink:
-        if not isinstance(sink, TwoPhaseCommitSink):
-            raise ProgramError(f"sink_to() takes a sink such as FileSink.parquet(path); got {type(sink).__name__}.")
-        sink.bind_type(self.get_type())
-        node = self._environment.add_node("Sink", SinkOperator, sink, self.get_type(), [self._connection()])
-        node.is_sink = True
-        return DataStreamSink(node)
-
-    def for_each_batch(self, func: BatchFunction, staging_path: str | None = None) -> DataStreamSink:
-        """Hand rows to any writer of Spark's when their checkpoint is complete: ``func(data_frame, batch_id)``, in the
-        driver. After a failure the same id comes again, with the same rows, and never with others.
-
-        Until then rows are in files below ``staging_path``, or the directory of checkpoints.
-        """
-        return self.sink_to(ForEachBatchSink(func, staging_path)).name("For Each Batch")
-
-    def add_sink(self, sink_func: SinkFunction | TwoPhaseCommitSink) -> DataStreamSink:
-        """Hand rows to a function one by one. A sink with transactions goes to ``sink_to``."""
-        if isinstance(sink_func, TwoPhaseCommitSink):
-            return self.sink_to(sink_func)
-        if not isinstance(sink_func, SinkFunction):
-            raise ProgramError(f"add_sink() takes a SinkFunction or a sink; got {type(sink_func).__name__}.")
-        connection = self._connection()
-        node = self._environment.add_node("Sink", SinkFunctionOperator, sink_func, self.get_type(), [connection])
-        node.is_sink = True
-        return DataStreamSink(node)
-
-    def print(self, sink_identifier: str | None = None) -> DataStreamSink:
-        """Rows are shown by the driver at the end of each epoch."""
-        return self.sink_to(PrintSink(sink_identifier)).name("Print")
-
-    def execute_and_collect(self, job_execution_name: str | None = None, limit: int | None = None) -> Any:
-        """Run the program and give its rows: a list with ``limit``, else an iterator that can be closed."""
-        collection = Collection()
-        self.sink_to(collection.sink()).name("Collect")
-        iterator = self._environment.collect(collection, job_execution_name)
-        if limit is None:
-            return iterator
-        with iterator:
-            return [row for row, _ in zip(iterator, range(limit), strict=False)]
 
     # -- inside
 
