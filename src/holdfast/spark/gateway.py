@@ -101,9 +101,11 @@ class JobGateway:
     ) -> Future[str]:
         target = self._target(directory)
         told = _told(trigger, lambda completed: completed.location, outcome)
+        if self._refused(trigger):
+            return told
         if not self._triggers.is_open:
             trigger.refuse(CheckpointFailureReason.NOT_ALL_REQUIRED_TASKS_RUNNING)
-        elif not self._refused(trigger):
+        else:
             prepare_target(trigger, target, self.job_id, self.job.checkpoint.timeout_ms / 1_000, self._add)
         return told
 
