@@ -75,7 +75,10 @@ class SavepointLocation:
 
     def discard(self) -> None:
         """Remove all of it, after a failure. Uploads that still go on find that out, and stop."""
-        Storage.for_uri(self.path).delete_dir("")
+        storage = Storage.for_uri(self.path)
+        # First: who writes a note now looks for it afterwards, and takes the note away when it is gone.
+        storage.delete(IN_PROGRESS_FILE)
+        storage.delete_dir("")
 
 
 def dispose_savepoint(path: str) -> None:
