@@ -46,7 +46,8 @@ def main() -> None:
     arguments = JobArguments.parse()
     spark = spark_streaming.session(spark_streaming.ROCKSDB)
     job = arguments.job
-    timeout = "ProcessingTimeTimeout" if job == "dedup" else "NoTimeout"
+    expires = job == "dedup"
+    timeout = "ProcessingTimeTimeout" if expires else "NoTimeout"
     function = Function(job)
 
     def apply(key: Any, frames: Iterator[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
@@ -54,7 +55,7 @@ def main() -> None:
 
     grouped = spark_streaming.table(spark, arguments, "events").groupBy("key")
     results = grouped.applyInPandasWithState(apply, OUTPUTS[job], STATES[job], "update", timeout)
-    spark_streaming.run(results, arguments, CHECKED[job]).write(arguments.result)
+    spark_streaming.run(results, arguments, CHECKED[job], by_the_clock=expires).write(arguments.result)
 
 
 if __name__ == "__main__":

@@ -81,9 +81,11 @@ def main() -> None:
     grouped = spark_streaming.table(spark, arguments, "events").groupBy("key")
     processor = (SteppingRows if form == "row" else SteppingFrames)(arguments.job, bool(combined))
     apply = grouped.transformWithState if form == "row" else grouped.transformWithStateInPandas
-    time_mode = "ProcessingTime" if arguments.job == "dedup" else "None"
+    expires = arguments.job == "dedup"
+    time_mode = "ProcessingTime" if expires else "None"
     results = apply(processor, OUTPUTS[arguments.job], outputMode="Update", timeMode=time_mode)
-    spark_streaming.run(results, arguments, CHECKED[arguments.job]).write(arguments.result)
+    outcome = spark_streaming.run(results, arguments, CHECKED[arguments.job], by_the_clock=expires)
+    outcome.write(arguments.result)
 
 
 if __name__ == "__main__":
