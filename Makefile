@@ -34,7 +34,7 @@ check: $(READY)
 
 # Jobs of several kinds, whose processes and services are killed at moments that are drawn from a seed.
 #   make chaos SECONDS=600 SEED=7                     no round begins after so many seconds; without a seed one is drawn
-#   make chaos SCENARIO=kafka SEED=7 ROUNDS=1         one round again (timers, kafka, streams, executors, spark-kafka)
+#   make chaos SCENARIO=kafka SEED=7 ROUNDS=1         one round again (timers, kafka, postgres, streams, ...)
 #   make chaos SCENARIO=kafka-million ROUNDS=1        a million rows, twenty kills
 chaos: SECONDS ?= 600
 chaos: $(READY)

@@ -26,9 +26,11 @@ from tests.chaos import timers_job
 from tests.integration import stream_job
 from tests.integration.kafka.places import Job
 from tests.integration.programs import published
+from tests.integration.sql import tables
 from tests.kit.cluster import StandaloneCluster
 from tests.kit.driver import program
 from tests.kit.kafka import broker, spark_connector
+from tests.kit.postgres import server
 
 Round = Callable[[int, Path], ChaosResult]
 Scenario = Callable[[], AbstractContextManager[Round]]
@@ -116,6 +118,23 @@ def spark_kafka() -> Iterator[Round]:
 
 
 @contextmanager
+def postgres() -> Iterator[Round]:
+    """Numbers -> keyed state -> tables of PostgreSQL."""
+    with server() as database:
+
+        def run(seed: int, directory: Path) -> ChaosResult:
+            backend = BACKENDS[seed % len(BACKENDS)]
+            settings = {**LOCAL, "state.backend.type": backend, "execution.checkpointing.interval": "500 ms"}
+            settings["holdfast.epoch.max-rows"] = "10000"
+            job = tables.Job(database, directory, 200_000, 1009)
+            faults = [KillWorker(), KillDriver(), KillService(database), StopService(database)]
+            disturbed = job.program(f"postgres, {backend}", settings)
+            return run_chaos(disturbed, job.oracle(), faults, Moments(seed, faults=6), directory / "logs")
+
+        yield run
+
+
+@contextmanager
 def streams() -> Iterator[Round]:
     """Two streams of Spark's -> keyed state -> files and a writer of Spark's."""
 
@@ -149,6 +168,7 @@ def _size(directory: Path) -> int:
 SCENARIOS: dict[str, Scenario] = {
     "timers": timers,
     "kafka": _kafka(200_000, 10_000, lambda seed: Moments(seed, faults=6)),
+    "postgres": postgres,
     "streams": streams,
     "executors": executors,
     "spark-kafka": spark_kafka,

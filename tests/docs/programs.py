@@ -13,8 +13,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from holdfast.testing.chaos.processes import die_with_parent, kill_tree
 from tests.kit.driver import PROJECT
-from tests.kit.processes import die_with_parent, kill_tree
 
 _HOST = Path(__file__).with_name("program_host.py")
 #: Between the moment that a program's stacks are written and that of its end.

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from holdfast.server.jobs_directory import JobsDirectory
+from holdfast.testing.chaos.processes import descendants, die_with_parent, kill_all
 from tests.docs.blocks import PROJECT, Block
-from tests.kit.processes import descendants, die_with_parent, kill_all
 
 _END_OF_BLOCK = "-- end of a block --"
 

@@ -1,12 +1,13 @@
 """A real PostgreSQL server on loopback.
 
 Its programs are those of the host or, where it has none, come from Debian's packages, which are unpacked once into the
-virtual environment and not installed. Where that cannot be done, ``server()`` skips the test and says why.
+virtual environment and not installed. Where that cannot be done, ``server()`` raises ``Unavailable``.
 """
 
 from __future__ import annotations
 
 import fcntl
+import importlib.util
 import os
 import pwd
 import re
@@ -23,9 +24,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-import pytest
-
+from holdfast.testing.chaos import Service
 from holdfast.testing.chaos.processes import die_with_parent, wait_until
+from tests.kit.unavailable import Unavailable
 
 _DOWNLOAD_SECONDS = 300
 _START_SECONDS = 60.0
@@ -45,9 +46,10 @@ _SETTINGS = {
 }
 
 
-def skip_without_postgres() -> Path:
-    """The folder of the server's programs; skips the test where client or server cannot be had."""
-    pytest.importorskip("psycopg", reason="the extra 'postgres' is not installed: no test with PostgreSQL")
+def _programs() -> Path:
+    """The folder of the server's programs."""
+    if importlib.util.find_spec("psycopg") is None:
+        raise Unavailable("the extra 'postgres' is not installed")
     found = _installed()
     if found is not None:
         return found
@@ -57,7 +59,7 @@ def skip_without_postgres() -> Path:
             fcntl.flock(lock, fcntl.LOCK_EX)
             return _downloaded(Path(sys.prefix) / "holdfast-postgres")
     except (OSError, LookupError, subprocess.SubprocessError) as cause:
-        pytest.skip(f"there is no PostgreSQL server, and Debian's packages cannot be had ({cause}): no test with it")
+        raise Unavailable(f"there is no PostgreSQL server, and Debian's packages cannot be had ({cause})") from cause
 
 
 def _installed() -> Path | None:
@@ -103,9 +105,11 @@ def _run(command: Sequence[str], directory: str | None = None) -> str:
     return done.stdout
 
 
-class PostgresServer:
-    """One server with its data in a directory of its own. It keeps its port and its data over ``crash`` and
+class PostgresServer(Service):
+    """One server with its data in a directory of its own. It keeps its port and its data over ``kill`` and
     ``start``."""
+
+    name = "database"
 
     def __init__(self, programs: Path, directory: Path) -> None:
         self._programs = programs
@@ -125,7 +129,7 @@ class PostgresServer:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self.crash()
+        self.kill()
 
     def start(self) -> None:
         """To be called by a thread that lives on: the server dies with whoever started it."""
@@ -141,16 +145,23 @@ class PostgresServer:
             )
         wait_until(self._answers, _START_SECONDS, "an answer of PostgreSQL", interval=0.05)
 
-    def crash(self) -> None:
+    def kill(self) -> None:
         """As ``pg_ctl stop -m immediate``: every process of the server ends at once. Data stays."""
+        self._end(signal.SIGQUIT)
+
+    def stop(self) -> None:
+        """As ``pg_ctl stop -m fast``: clients are sent away, and everything is written."""
+        self._end(signal.SIGINT)
+
+    def _end(self, number: signal.Signals) -> None:
         if self._process is not None:
-            self._process.send_signal(signal.SIGQUIT)
+            self._process.send_signal(number)
             self._process.wait(20)
             self._process = None
 
     def restart(self) -> None:
         """As ``pg_ctl restart -m immediate``."""
-        self.crash()
+        self.kill()
         self.start()
 
     def query(self, statement: str) -> list[tuple[Any, ...]]:
@@ -200,12 +211,12 @@ class PostgresServer:
 @contextmanager
 def server() -> Iterator[PostgresServer]:
     """A running server with a directory of its own; nothing of it stays."""
-    programs = skip_without_postgres()
+    programs = _programs()
     with tempfile.TemporaryDirectory(prefix="holdfast-postgres-") as directory:
         try:
             made = PostgresServer(programs, Path(directory))
         except (OSError, KeyError, subprocess.SubprocessError) as cause:
-            pytest.skip(f"PostgreSQL in {programs} cannot make a database ({cause}): no test with it")
+            raise Unavailable(f"PostgreSQL in {programs} cannot make a database ({cause})") from cause
         with made as running:
             yield running
 

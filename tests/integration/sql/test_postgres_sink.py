@@ -47,7 +47,7 @@ class PostgresTables(DatabaseUnderTest):
         return self._server.query(statement)
 
     def stop(self) -> None:
-        self._server.crash()
+        self._server.kill()
 
     def start(self) -> None:
         self._server.start()

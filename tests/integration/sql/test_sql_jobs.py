@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import random
-import uuid
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from holdfast.testing.chaos.processes import kill_worker
+from tests.integration.sql.tables import Job
 from tests.kit.driver import DriverProgram
 from tests.kit.faults import FaultPlan
 from tests.kit.postgres import PostgresServer
 
 pytestmark = pytest.mark.slow
 
-PROGRAM = Path(__file__).with_name("sql_job.py")
 #: Where a driver may die while it publishes.
 DRIVER_POINTS = [
     "checkpoint.after-metadata",
@@ -27,42 +25,6 @@ DRIVER_POINTS = [
     "sql-sink.committed",
     "sink.after-commit",
 ]
-
-
-class Job:
-    """One job, and the tables that it fills."""
-
-    def __init__(self, postgres: PostgresServer, directory: Path, rows: int, keys: int) -> None:
-        self.postgres = postgres
-        self.directory = directory
-        self.rows, self.keys = rows, keys
-        unique = uuid.uuid4().hex[:8]
-        self.all, self.last = f"all_{unique}", f"last_{unique}"
-        # Without a key: whatever is written twice is there twice.
-        postgres.query(f"CREATE TABLE {self.all} (k BIGINT, place BIGINT)")
-        postgres.query(f"CREATE TABLE {self.last} (k BIGINT PRIMARY KEY, place BIGINT)")
-        self._runs = 0
-
-    def driver(self, faults: FaultPlan | None = None, **given: object) -> DriverProgram:
-        self._runs += 1
-        arguments = {"url": self.postgres.url(), "all": self.all, "last": self.last, "rows": self.rows}
-        return DriverProgram(
-            PROGRAM,
-            [str(self.directory), json.dumps({"settings": {}, "keys": self.keys, **arguments, **given})],
-            self.directory / f"log-{self._runs}",
-            faults.environment if faults is not None else {},
-        )
-
-    def check(self) -> None:
-        counts = Counter(number % self.keys for number in range(self.rows))
-        wanted = Counter((key, place + 1) for key, count in counts.items() for place in range(count))
-        seen = Counter(self.postgres.query(f"SELECT k, place FROM {self.all}"))
-        lost, repeated = wanted - seen, seen - wanted
-        assert not lost and not repeated, f"{lost.total()} lost, {repeated.total()} repeated or foreign"
-        assert dict(self.postgres.query(f"SELECT k, place FROM {self.last}")) == counts
-        assert not list((self.directory / "checkpoints").rglob("*.records")), "files are left"
-        owners = self.postgres.query("SELECT job_id, count(*) FROM holdfast_ledger GROUP BY job_id")
-        assert ("sql", 2) in owners
 
 
 def test_seeded_faults_of_drivers_attempts_and_the_server(postgres: PostgresServer, tmp_path: Path) -> None:
