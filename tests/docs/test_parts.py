@@ -39,6 +39,7 @@ stream = env.from_collection([(1, 2)], Types.TUPLE([Types.LONG(), Types.LONG()])
 keyed = stream.key_by(lambda row: row[0])
 """
 _WRAPPED = "MyCheckpointedMap = type('MyCheckpointedMap', (MapFunction,), {'map': lambda self, value: value})\n"
+_TOTALS = "payments = stream\nTotals = type('Totals', (MapFunction,), {'map': lambda self, value: value})\n"
 _JOINED = """
 orders = payments = stream
 order_id = payment_id = lambda row: str(row[0])
@@ -56,9 +57,16 @@ PREPARED = {
     ("docs/how-to/windows.md", 0): _STREAMS,
     ("docs/how-to/windows.md", 1): _STREAMS,
     ("docs/how-to/windows.md", 2): _STREAMS + _JOINED,
+    ("docs/how-to/chaos.md", 2): "from holdfast.testing.chaos import Service\n",
+    ("docs/how-to/evolve-state.md", 0): _STREAMS + _TOTALS,
+    ("docs/how-to/test-a-function.md", 0): "",
 }
 #: Why a part is not run; its syntax is checked.
 NOT_RUN = {
+    ("docs/how-to/chaos.md", 0): "kills a job of the reader's; tests of chaos runs do the same to jobs of theirs",
+    ("docs/how-to/chaos.md", 1): "runs a job of the reader's",
+    ("docs/how-to/files.md", 0): "reads and writes HDFS",
+    ("docs/how-to/sql.md", 0): "needs a database; tests of the sink run such programs",
     ("docs/how-to/kafka.md", 0): "needs brokers; tests of the connector run such programs",
     ("docs/how-to/read-a-savepoint.md", 0): "reads a savepoint of the reader's",
     ("docs/how-to/read-a-savepoint.md", 1): "goes on from the part before",
