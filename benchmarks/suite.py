@@ -55,7 +55,8 @@ def run(name: str, size: Size) -> list[Table]:
 def _environment() -> dict[str, str]:
     project = Path(__file__).resolve().parents[1]
     paths = [str(project / "src"), str(project), os.environ.get("PYTHONPATH", "")]
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in paths if path)}
+    found = os.pathsep.join(path for path in paths if path)
+    return {**os.environ, "PYTHONPATH": found, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
 
 
 def _failed(name: str, why: str) -> Table:
