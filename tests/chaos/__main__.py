@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import random
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -63,12 +64,15 @@ def _ready(scenarios: Mapping[str, Scenario], services: ExitStack) -> dict[str, 
 def _round(run: Round, seed: int, keep: bool) -> ChaosResult:
     """What a round that went wrong has written is kept anyhow."""
     directory = Path(tempfile.mkdtemp(prefix="holdfast-chaos-"))
-    result = run(seed, directory)
-    if result.exactly_once and not keep:
-        shutil.rmtree(directory, ignore_errors=True)
-    else:
-        print(f"Logs and files of this round are in {directory}", flush=True)
-    return result
+    try:
+        result = run(seed, directory)
+        keep = keep or not result.exactly_once
+        return result
+    finally:
+        if keep:
+            print(f"Logs and files of this round are in {directory}", flush=True)
+        else:
+            shutil.rmtree(directory, ignore_errors=True)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -83,4 +87,6 @@ def _parser() -> argparse.ArgumentParser:
 
 
 if __name__ == "__main__":
+    # Ended from outside, it leaves no process and no file either.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     sys.exit(main())
