@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import tomllib
+from importlib.metadata import entry_points
 
 import pytest
 
@@ -39,7 +40,9 @@ WITHOUT_SPARK = """
 
 @pytest.fixture
 def inner(pytester: pytest.Pytester) -> pytest.Pytester:
-    pytester.makeini(f"[pytest]\naddopts = -p {PLUGIN} -p no:cacheprovider --import-mode=importlib")
+    # Where the package is installed, pytest finds the plugin by itself, and refuses to load it twice.
+    by_name = "" if entry_points(group="pytest11", name="holdfast") else f"-p {PLUGIN}"
+    pytester.makeini(f"[pytest]\naddopts = {by_name} -p no:cacheprovider --import-mode=importlib")
     pytester.makeconftest(WITHOUT_SPARK)
     return pytester
 
