@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from holdfast.demo.workers import kill_busy_worker
-from holdfast.testing.chaos.processes import python_workers
+from holdfast.testing.chaos.processes import descendants, python_workers
 
 # Stands for PySpark's daemon, whose name is in its command line and in that of what it forks.
 _DAEMON = """
@@ -31,10 +31,14 @@ time.sleep(60)
 """
 
 
+#: This process may be a driver itself, by a session that tests share.
+_DRIVER = "import subprocess, sys; subprocess.run([sys.executable, '-c', *sys.argv[1:]])"
+
+
 @pytest.fixture
-def daemon(request):
+def driver(request):
     process = subprocess.Popen(
-        [sys.executable, "-c", _DAEMON, request.param, "pyspark.daemon"],
+        [sys.executable, "-c", _DRIVER, _DAEMON, request.param, "pyspark.daemon"],
         stdout=subprocess.PIPE,
         start_new_session=True,
     )
@@ -45,24 +49,24 @@ def daemon(request):
     process.stdout.close()
 
 
-@pytest.mark.parametrize("daemon", ["beginning"], indirect=True)
-def test_a_worker_that_begins_to_compute_is_killed(daemon):
-    workers = python_workers(os.getpid())
-    assert len(workers) == 1 and daemon.pid != workers[0].pid
-    killed = next(pid for pid in iter(lambda: kill_busy_worker(os.getpid()), object()) if pid is not None)
+@pytest.mark.parametrize("driver", ["beginning"], indirect=True)
+def test_a_worker_that_begins_to_compute_is_killed(driver):
+    workers = python_workers(driver.pid)
+    assert len(workers) == 1
+    killed = next(pid for pid in iter(lambda: kill_busy_worker(driver.pid), object()) if pid is not None)
     assert killed == workers[0].pid
-    assert daemon.poll() is None
+    assert len(descendants(driver.pid)) == 1, "the daemon is left alone"
 
 
-@pytest.mark.parametrize("daemon", ["resting", "computing"], indirect=True)
-def test_a_worker_that_rests_or_has_long_begun_is_left_alone(daemon):
-    assert len(python_workers(os.getpid())) == 1
-    assert kill_busy_worker(os.getpid()) is None
+@pytest.mark.parametrize("driver", ["resting", "computing"], indirect=True)
+def test_a_worker_that_rests_or_has_long_begun_is_left_alone(driver):
+    assert len(python_workers(driver.pid)) == 1
+    assert kill_busy_worker(driver.pid) is None
 
 
-@pytest.mark.parametrize("daemon", ["resting"], indirect=True)
-def test_workers_of_others_are_not_seen(daemon):
-    assert len(python_workers(os.getpid())) == 1
+@pytest.mark.parametrize("driver", ["resting"], indirect=True)
+def test_workers_of_others_are_not_seen(driver):
+    assert len(python_workers(driver.pid)) == 1
     with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"]) as other:
         assert python_workers(other.pid) == []
         other.kill()

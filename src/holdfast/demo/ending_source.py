@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from holdfast.connectors.files.reader import FileSourceReader
 from holdfast.connectors.files.source import FileSource
 from holdfast.runtime.batch import Batch
-from holdfast.runtime.source import ReaderContext, ReadLimit, Source, SourceReader, WrappingReader
+from holdfast.runtime.source import ReaderContext, ReadLimit, Source, WrappingReader
 
 
 class EndingFileSource(Source):
@@ -34,12 +35,13 @@ class EndingFileSource(Source):
 class EndingFileReader(WrappingReader):
     """Reads as the file source does; only the end is its own."""
 
-    def __init__(self, files: SourceReader, marker: Path) -> None:
+    def __init__(self, files: FileSourceReader, marker: Path) -> None:
         super().__init__(files)
+        self._files = files
         self._marker = marker
 
     def read(self, limit: ReadLimit) -> Iterator[Batch]:
         # Looked for first: the listing that follows then has every file there will ever be.
         complete = self._marker.exists()
         yield from super().read(limit)
-        self.ended = complete and all(file["done"] for file in self.positions())
+        self.ended = complete and not self._files.behind

@@ -113,6 +113,11 @@ class FileSourceReader(SourceReader):
         files = [asdict(position) for position in self._todo if self._bounded or position.offset]
         return [*({"file": file} for file in files), {"seen": self._seen.packed(), "inferred": self._rules.inferred}]
 
+    @property
+    def behind(self) -> bool:
+        """Whether files were found that are not read to their end."""
+        return bool(self._todo)
+
     def close(self) -> None:
         if self._cursor is not None:
             self._cursor.close()
