@@ -14,10 +14,11 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
-from holdfast.checkpoint.rebase import compose
+from holdfast.checkpoint.rebase import MAX_CHAIN_FILES, compose, full_image_due
 from holdfast.state.handles import CheckpointRequest, KeyedSnapshot, SnapshotType, SubtaskSnapshot
 from holdfast.state.keyed_backend import KeyedStateBackend
 from holdfast.state.restore import KeyedShare, restore_into
+from holdfast.state.rocksdb import snapshot as snapshot_module
 from holdfast.state.rocksdb import store as store_module
 from holdfast.state.rocksdb.backend import RocksDbBackend
 from holdfast.state.rocksdb.options import RocksDbOptions
@@ -202,6 +203,35 @@ def test_rocksdb_fifty_checkpoints_of_one_percent_changes(tmp_path: Path, compac
     assert "native-incremental" in strategies
     if (compaction, access) == ("LEVEL", "uniform"):
         assert "changed-keys" in strategies, "compactions rewrote most of the state"
+
+
+def test_rocksdb_a_chain_of_small_changes_ends_with_the_new_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not with an image of all files, which the coordinator asks for where a chain has become too long."""
+    monkeypatch.setattr(snapshot_module, "_FEW_BYTES", 0)
+    monkeypatch.setattr(snapshot_module, "_SMALL_SHARE", 0.0)
+    files, store, stamp = MemoryFiles(), RocksDbBackend(RocksDbOptions()).open(tmp_path / "store"), Stamp(0, "start")
+    store.load([[(stored_key(key), b"old" * 20) for key in range(2000)]], stamp)
+    snapshot: KeyedSnapshot | None = None
+    strategies: list[str] = []
+    for number in range(1, 2 * MAX_CHAIN_FILES):
+        store.begin(stamp)
+        store.write([(stored_key(number), b"new")])
+        assert snapshot is None or not full_image_due(snapshot)
+        request = CheckpointRequest(number, SnapshotType.CHECKPOINT, 0, 1, number, number - 1 if number > 1 else None)
+        prepared = sync_prepare(KeyedStateBackend(store, scope_of(), "rocksdb", None), request, "counter", 0)
+        stamp = Stamp(number, "n")
+        store.commit(stamp)
+        snapshot = composed(async_write(prepared, files, f"keyed-{number}"), snapshot)
+        store.forget_changes(number)
+        strategies.append(prepared.strategy)
+    store.close()
+    assert strategies.count("native-full") == 1
+    assert {"changed-keys", "native-incremental"} <= set(strategies)
+    assert snapshot is not None
+    content = restored_content("rocksdb", tmp_path / "again", snapshot, files)
+    assert [key for key in range(2000) if content[stored_key(key)] == b"new"] == list(range(1, 2 * MAX_CHAIN_FILES))
 
 
 def composed(written: KeyedSnapshot, base: KeyedSnapshot | None) -> KeyedSnapshot:
