@@ -220,3 +220,6 @@ def test_what_functions_of_columns_ask_of_a_stream(in_process: InProcessSpark, t
         typed.key_by("shop").aggregate(n="sum")  # type: ignore[arg-type]  # what the test is about
     with pytest.raises(ProgramError, match="a column of the key"):
         typed.key_by("shop").aggregate(shop=Count())
+    nested = env.from_collection([Row([1], 2)], Types.ROW_NAMED(["k", "v"], [Types.LIST(Types.LONG()), Types.LONG()]))
+    with pytest.raises(ProgramError, match="the column 'k' of the key is LIST"):
+        nested.key_by("k").aggregate(n=Count())

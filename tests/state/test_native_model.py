@@ -7,23 +7,25 @@ import shutil
 import tempfile
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, NamedTuple
 
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
-from holdfast.checkpoint.rebase import compose
+from holdfast.checkpoint.rebase import MAX_CHAIN_FILES, compose, full_image_due
 from holdfast.state.handles import CheckpointRequest, KeyedSnapshot, SnapshotType, SubtaskSnapshot
 from holdfast.state.keyed_backend import KeyedStateBackend
 from holdfast.state.restore import KeyedShare, restore_into
+from holdfast.state.rocksdb import snapshot as snapshot_module
 from holdfast.state.rocksdb import store as store_module
 from holdfast.state.rocksdb.backend import RocksDbBackend
 from holdfast.state.rocksdb.options import RocksDbOptions
 from holdfast.state.rocksdb.snapshot import PreparedChanges, PreparedImage
 from holdfast.state.snapshots import async_write, sync_prepare
 from holdfast.state.store import Stamp
+from holdfast.state.strategies import PreparedSnapshot
 from tests.state.backend_under_test import scope_of
 from tests.state.snapshot_memory import MemoryFiles
 from tests.state.stores import make_backend
@@ -38,8 +40,19 @@ def stored_key(number: int) -> bytes:
     return (number % 128).to_bytes(2, "big") + b"\0\1" + number.to_bytes(4, "big")
 
 
+class Retained(NamedTuple):
+    """A checkpoint, with what the store held at it."""
+
+    stamp: Stamp
+    snapshot: KeyedSnapshot
+    content: dict[bytes, bytes]
+
+
 class Incremental(RuleBasedStateMachine):
     """``model`` is the running epoch's content, ``committed`` that of the last one."""
+
+    #: Those that took a snapshot, in any example.
+    strategies: ClassVar[set[str]] = set()
 
     def __init__(self) -> None:
         super().__init__()
@@ -50,7 +63,7 @@ class Incremental(RuleBasedStateMachine):
         self.files = MemoryFiles()
         self.model: dict[bytes, bytes] = {}
         self.committed: dict[bytes, bytes] = {}
-        self.retained: list[tuple[int, KeyedSnapshot, dict[bytes, bytes]]] = []
+        self.retained: list[Retained] = []
         self._open(new=True)
 
     def _open(self, new: bool) -> None:
@@ -94,37 +107,85 @@ class Incremental(RuleBasedStateMachine):
         else:
             self.store.begin(self.stamp)
 
-    @rule(fate=st.sampled_from(["completed", "completed", "completed", "aborted", "full"]))
+    @rule(fate=st.sampled_from(["completed", "completed", "completed", "aborted", "aborted when stored", "full"]))
     def checkpoint(self, fate: str) -> None:
-        self.number += 1
-        base = self.retained[-1][0] if self.retained and fate != "full" else None
-        keyed = KeyedStateBackend(self.store, scope_of(), "rocksdb", None)
-        request = CheckpointRequest(self.number, SnapshotType.CHECKPOINT, 0, 1, self.stamp.epoch + 1, base)
-        prepared = sync_prepare(keyed, request, "counter", 0)
-        content = dict(self.model)
+        base = self.retained[-1] if self.retained and fate != "full" else None
+        prepared = self._prepared(base)
+        taken = self.number, dict(self.model)
         self.end_epoch("accepted")
-        if fate == "aborted":
-            return
-        written = composed(
-            async_write(prepared, self.files, f"keyed-{self.number}"), None if base is None else self.retained[-1][1]
-        )
-        self.retained = [*self.retained[-3:], (self.stamp.epoch, written, content)]
+        if fate != "aborted":
+            self._store(prepared, *taken, base, retained=fate != "aborted when stored")
+
+    @rule()
+    def two_checkpoints_at_a_time(self) -> None:
+        """Both build on the one before them; the first may complete before the second is stored."""
+        base = self.retained[-1] if self.retained else None
+        first = self._prepared(base)
+        taken = self.number, dict(self.model)
+        self.end_epoch("accepted")
+        stamp = self.stamp
+        self.put([1, 2], b"between")
+        second = self._prepared(base)
+        self._store(first, *taken, base, stamp=stamp)
+        taken = self.number, dict(self.model)
+        self.end_epoch("accepted")
+        self.store.forget_changes(stamp.epoch)
+        self._store(second, *taken, base)
+
+    def _prepared(self, base: Retained | None) -> PreparedSnapshot:
+        self.number += 1
+        keyed = KeyedStateBackend(self.store, scope_of(), "rocksdb", None)
+        base_epoch = None if base is None else base.stamp.epoch
+        request = CheckpointRequest(self.number, SnapshotType.CHECKPOINT, 0, 1, self.stamp.epoch + 1, base_epoch)
+        prepared = sync_prepare(keyed, request, "counter", 0)
+        self.strategies.add(prepared.strategy)
+        return prepared
+
+    def _store(
+        self,
+        prepared: PreparedSnapshot,
+        number: int,
+        content: dict[bytes, bytes],
+        base: Retained | None,
+        stamp: Stamp | None = None,
+        retained: bool = True,
+    ) -> None:
+        written = async_write(prepared, self.files, f"keyed-{number}")
+        whole = composed(written, None if base is None else base.snapshot)
+        if retained:
+            self.retained = [*self.retained[-3:], Retained(stamp or self.stamp, whole, content)]
 
     @precondition(lambda self: self.retained)
     @rule()
     def completion_is_told(self) -> None:
-        self.store.forget_changes(self.retained[-1][0])
+        self.store.forget_changes(self.retained[-1].stamp.epoch)
 
     @precondition(lambda self: self.retained)
     @rule()
     def fail_and_restore(self) -> None:
         self.store.close()
-        epoch, snapshot, content = self.retained[-1]
+        stamp, snapshot, content = self.retained[-1]
         self.stores += 1
-        self.stamp = Stamp(epoch, f"restored-{self.stores}")
+        self.stamp = Stamp(stamp.epoch, f"restored-{self.stores}")
         self.store = self.backend.open(self.root / str(self.stores))
         restore_into(self.store, KeyedShare.of([snapshot], ALL), self.files, self.stamp)
         self.store.begin(self.stamp)
+        self.model, self.committed = dict(content), dict(content)
+        self.retained[-1] = Retained(self.stamp, snapshot, content)
+
+    @precondition(lambda self: self.retained)
+    @rule()
+    def fail_and_go_on_from_the_image(self) -> None:
+        stamp, _, content = self.retained[-1]
+        self.store.rollback()
+        here, there = (self.root / str(number) for number in (self.stores, self.stores + 1))
+        if not self.backend.copy(here, there, stamp):
+            self.store.begin(self.stamp)
+            self.model = dict(self.committed)
+            return
+        self.store.close()
+        self.stores, self.stamp = self.stores + 1, stamp
+        self._open(new=False)
         self.model, self.committed = dict(content), dict(content)
 
     @invariant()
@@ -149,12 +210,21 @@ def restored_content(name: str, directory: Path, snapshot: KeyedSnapshot, files:
         store.close()
 
 
+@pytest.mark.parametrize("stored", ["files", "what has changed"])
 @pytest.mark.parametrize("memory", ["plenty", "none"])
-def test_rocksdb_every_retained_snapshot_restores_what_was_then(memory: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rocksdb_every_retained_snapshot_restores_what_was_then(
+    memory: str, stored: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     if memory == "none":
         monkeypatch.setattr(store_module, "_SPILL_BYTES", 500)
         monkeypatch.setattr(store_module, "_TOMBSTONE_FROM", 8)
+    if stored == "what has changed":
+        # However little there is: new files of so little state are always larger than what has changed.
+        monkeypatch.setattr(snapshot_module, "_FEW_BYTES", 0)
+        monkeypatch.setattr(snapshot_module, "_SMALL_SHARE", 0.0)
+    Incremental.strategies.clear()
     run_state_machine_as_test(Incremental, settings=settings(max_examples=12, stateful_step_count=25))
+    assert ("changed-keys" in Incremental.strategies) == (stored == "what has changed")
 
 
 @pytest.mark.parametrize(
@@ -202,6 +272,35 @@ def test_rocksdb_fifty_checkpoints_of_one_percent_changes(tmp_path: Path, compac
     assert "native-incremental" in strategies
     if (compaction, access) == ("LEVEL", "uniform"):
         assert "changed-keys" in strategies, "compactions rewrote most of the state"
+
+
+def test_rocksdb_a_chain_of_small_changes_ends_with_the_new_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not with an image of all files, which the coordinator asks for where a chain has become too long."""
+    monkeypatch.setattr(snapshot_module, "_FEW_BYTES", 0)
+    monkeypatch.setattr(snapshot_module, "_SMALL_SHARE", 0.0)
+    files, store, stamp = MemoryFiles(), RocksDbBackend(RocksDbOptions()).open(tmp_path / "store"), Stamp(0, "start")
+    store.load([[(stored_key(key), b"old" * 20) for key in range(2000)]], stamp)
+    snapshot: KeyedSnapshot | None = None
+    strategies: list[str] = []
+    for number in range(1, 2 * MAX_CHAIN_FILES):
+        store.begin(stamp)
+        store.write([(stored_key(number), b"new")])
+        assert snapshot is None or not full_image_due(snapshot)
+        request = CheckpointRequest(number, SnapshotType.CHECKPOINT, 0, 1, number, number - 1 if number > 1 else None)
+        prepared = sync_prepare(KeyedStateBackend(store, scope_of(), "rocksdb", None), request, "counter", 0)
+        stamp = Stamp(number, "n")
+        store.commit(stamp)
+        snapshot = composed(async_write(prepared, files, f"keyed-{number}"), snapshot)
+        store.forget_changes(number)
+        strategies.append(prepared.strategy)
+    store.close()
+    assert strategies.count("native-full") == 1
+    assert {"changed-keys", "native-incremental"} <= set(strategies)
+    assert snapshot is not None
+    content = restored_content("rocksdb", tmp_path / "again", snapshot, files)
+    assert [key for key in range(2000) if content[stored_key(key)] == b"new"] == list(range(1, 2 * MAX_CHAIN_FILES))
 
 
 def composed(written: KeyedSnapshot, base: KeyedSnapshot | None) -> KeyedSnapshot:

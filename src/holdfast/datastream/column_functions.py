@@ -8,7 +8,13 @@ from typing import Any
 from holdfast.errors import ProgramError
 from holdfast.graph.stream_graph import KeyBy
 from holdfast.runtime.aggregates import Aggregate, Aggregation
-from holdfast.types.typeinfo import FieldsTypeInfo, PickledBytesTypeInfo, TypeInformation
+from holdfast.types.typeinfo import (
+    BasicTypeInfo,
+    DecimalTypeInfo,
+    FieldsTypeInfo,
+    PickledBytesTypeInfo,
+    TypeInformation,
+)
 
 
 def check_columns(row_type: TypeInformation, key_type: TypeInformation, output_type: TypeInformation) -> None:
@@ -31,6 +37,13 @@ def aggregation_of(row_type: TypeInformation, key_by: KeyBy, aggregates: Mapping
             "field with a map() first."
         )
     assert isinstance(row_type, FieldsTypeInfo), "rows that are keyed by columns have fields"
+    types = dict(zip(row_type.field_names, row_type.field_types, strict=True))
+    for column in key_by.columns:
+        if not isinstance(types[column], (BasicTypeInfo, DecimalTypeInfo)):
+            raise ProgramError(
+                f"aggregate(): the column '{column}' of the key is {types[column].describe()}; rows are grouped by "
+                "numbers, text, bytes, booleans, dates and times. Use reduce() or process() for others."
+            )
     if not aggregates:
         raise ProgramError('aggregate() takes what to compute, by name: aggregate(rows=Count(), total=Sum("price")).')
     for name, aggregate in aggregates.items():

@@ -324,11 +324,11 @@ class KeyedStream(DataStream, KeyVersions, ShortForms):
         exchange. The key must be one of columns.
         """
         aggregation = aggregation_of(self.get_type(), self._key_by, aggregates)
-        origin, combined = self._origin, self._node.data_frame is None
+        keyed_stream, combined = self, self._node.data_frame is None
         if combined:
             # Rows of a DataFrame come from Spark: to combine them first would be a level of its own.
             origin = self._origin._add("Combine", CombineOperator, aggregation, aggregation.combined_type())
-        keyed_stream = origin.key_by(list(aggregation.key_columns)) if combined else self
+            keyed_stream = KeyedStream(origin, self._key_by)
         body = (aggregation, combined)
         return keyed_stream._add("Aggregate", AggregateOperator, body, aggregation.output_type())
 

@@ -9,13 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from holdfast.errors import FunctionError, ProgramError
-from holdfast.types.typeinfo import INTEGERS, BasicType, BasicTypeInfo, FieldsTypeInfo, TypeInformation, Types
+from holdfast.types.typeinfo import (
+    INTEGERS,
+    BasicType,
+    BasicTypeInfo,
+    FieldsTypeInfo,
+    TupleTypeInfo,
+    TypeInformation,
+    Types,
+)
 
 _FLOATS = (BasicType.FLOAT, BasicType.DOUBLE)
 _LIMIT = 1 << 63
@@ -31,6 +39,11 @@ class Partial:
     merge: str
     field: str | None
     type_info: TypeInformation
+
+    @property
+    def name(self) -> str:
+        """What it is, in stored state too."""
+        return f"{self.function}({'*' if self.field is None else self.field})"
 
 
 @dataclass(frozen=True)
@@ -106,7 +119,8 @@ class Average(_FieldAggregate):
 
     def result(self, kept: Sequence[pa.Array]) -> pa.Array:
         total, count = kept
-        return pc.divide(total.cast(pa.float64()), pc.replace_with_mask(count, pc.equal(count, 0), pa.scalar(1)))
+        divisor = pc.replace_with_mask(count, pc.equal(count, 0), pa.scalar(1))
+        return pc.divide(total.cast(pa.float64(), safe=False), divisor)
 
     def result_type(self, fields: dict[str, TypeInformation]) -> TypeInformation:
         return Types.DOUBLE()
@@ -126,14 +140,20 @@ class Aggregation:
 
     @property
     def partials(self) -> tuple[Partial, ...]:
-        return tuple(partial for _, aggregate in self.aggregates for partial in aggregate.partials(self.fields))
+        """One that several aggregates need is kept once."""
+        fields = self.fields
+        return tuple(dict.fromkeys(p for _, aggregate in self.aggregates for p in aggregate.partials(fields)))
 
     def state_type(self) -> TypeInformation:
-        return Types.TUPLE([partial.type_info for partial in self.partials])
+        """Its fields are told apart by what they are: a program may ask for aggregates in another order, or for fewer,
+        than the one that stored them. One that is new is refused, since the rows so far are not in it.
+        """
+        partials = self.partials
+        return TupleTypeInfo([partial.type_info for partial in partials], [partial.name for partial in partials])
 
     def combined_type(self) -> TypeInformation:
         """Of rows that stand for several: the key columns, and the partial ones."""
-        names = [*self.key_columns, *(f"partial{number}" for number in range(len(self.partials)))]
+        names = [*self.key_columns, *(partial.name for partial in self.partials)]
         types = [*(self.fields[name] for name in self.key_columns), *(p.type_info for p in self.partials)]
         return Types.ROW_NAMED(names, types)
 
@@ -144,31 +164,26 @@ class Aggregation:
 
     def results(self, keys: Sequence[pa.Array], kept: Sequence[pa.Array]) -> pa.RecordBatch:
         """The output rows of keys, of the partial columns that are kept for them."""
-        columns, start = list(keys), 0
+        by_partial = dict(zip(self.partials, kept, strict=True))
+        columns = list(keys)
         for _, aggregate in self.aggregates:
-            end = start + len(aggregate.partials(self.fields))
-            columns.append(aggregate.result(kept[start:end]))
-            start = end
+            columns.append(aggregate.result([by_partial[partial] for partial in aggregate.partials(self.fields)]))
         return pa.RecordBatch.from_arrays(columns, names=list(self.output_type().field_names))  # type: ignore[attr-defined]  # a row has fields
 
 
-def combine_rows(aggregation: Aggregation, rows: pa.RecordBatch) -> pa.RecordBatch:
-    """One row for each key of ``rows``: its key columns and the partial columns."""
-    wanted = [(partial.function, partial.field) for partial in aggregation.partials]
-    for function, field in wanted:
-        if function == "sum" and field is not None:
-            _check_sum(field, rows.column(field))
-    return _grouped(aggregation, rows, wanted)
+def combine_rows(aggregation: Aggregation, keys: Sequence[pa.Array], rows: pa.RecordBatch) -> pa.RecordBatch:
+    """One row for each key of ``rows``, whose key columns are ``keys``: its key columns and the partial columns."""
+    wanted = [
+        (partial.function, None if partial.field is None else rows.column(partial.field))
+        for partial in aggregation.partials
+    ]
+    return _grouped(aggregation, keys, wanted)
 
 
-def combine_partials(aggregation: Aggregation, rows: pa.RecordBatch) -> pa.RecordBatch:
+def combine_partials(aggregation: Aggregation, keys: Sequence[pa.Array], rows: pa.RecordBatch) -> pa.RecordBatch:
     """One row for each key of rows that stand for several."""
-    partials = aggregation.partials
-    wanted = [(partial.merge, f"partial{number}") for number, partial in enumerate(partials)]
-    for merge, name in wanted:
-        if merge == "sum":
-            _check_sum(name, rows.column(name))
-    return _grouped(aggregation, rows, wanted)
+    wanted = [(partial.merge, rows.column(partial.name)) for partial in aggregation.partials]
+    return _grouped(aggregation, keys, wanted)
 
 
 def merge(partials: Sequence[Partial], old: Sequence[pa.Array], new: Sequence[pa.Array]) -> list[pa.Array]:
@@ -188,30 +203,39 @@ def _merged(partial: Partial, old: pa.Array, new: pa.Array) -> pa.Array:
 
 
 def _grouped(
-    aggregation: Aggregation, rows: pa.RecordBatch, wanted: Sequence[tuple[str, str | None]]
+    aggregation: Aggregation, keys: Sequence[pa.Array], wanted: Sequence[tuple[str, pa.Array | None]]
 ) -> pa.RecordBatch:
-    keys = list(aggregation.key_columns)
-    table = pa.Table.from_batches([rows])
-    functions = [([] if field is None else field, function) for function, field in wanted]
+    key_names = [f"key{number}" for number in range(len(keys))]
+    by_name = dict(zip(key_names, keys, strict=True))
+    columns, functions = dict(by_name), list[tuple[Any, str]]()
+    for partial, (function, column) in zip(aggregation.partials, wanted, strict=True):
+        if column is not None:
+            columns[partial.name] = column
+        if function == "sum":
+            _check_sum(partial.field or "the number of rows", column, by_name)
+        functions.append(([] if column is None else partial.name, function))
     # The workers of a host share its cores among each other already.
-    grouped = table.group_by(keys, use_threads=False).aggregate(functions)
-    columns = [column.combine_chunks() for column in grouped.columns]
+    grouped = pa.table(columns).group_by(key_names, use_threads=False).aggregate(functions)
     # Arrow gives the key columns first or last, by version; by name they are found in both.
-    names = grouped.schema.names
-    key_columns = [columns[names.index(key)] for key in keys]
-    others = [column for name, column in zip(names, columns, strict=True) if name not in keys]
+    found = [column.combine_chunks() for column in grouped.columns]
+    key_columns = [found[grouped.schema.names.index(name)] for name in key_names]
+    others = [column for name, column in zip(grouped.schema.names, found, strict=True) if name not in key_names]
     schema = pa.schema(list(aggregation.combined_type().arrow_type()))
     cast = [c.cast(f.type) for c, f in zip([*key_columns, *others], schema, strict=True)]
     return pa.RecordBatch.from_arrays(cast, schema=schema)
 
 
-def _check_sum(field: str, column: pa.Array) -> None:
+def _check_sum(field: str, column: pa.Array, keys: dict[str, pa.Array]) -> None:
     """Arrow's sum of integers goes around where it passes 64 bits. That it cannot is known of nearly all columns."""
     if not pa.types.is_integer(column.type) or not len(column):
         return
     bounds = pc.min_max(column).as_py()
     largest = max(abs(bounds["min"] or 0), abs(bounds["max"] or 0))
-    if largest * len(column) >= _LIMIT and np.abs(column.drop_null().to_numpy().astype(np.float64)).sum() >= _LIMIT / 2:
+    if largest * len(column) < _LIMIT:
+        return
+    table = pa.table({**keys, "size": pc.abs(column.cast(pa.float64(), safe=False))})
+    sizes = table.group_by(list(keys), use_threads=False).aggregate([("size", "sum")]).column("size_sum")
+    if pc.max(sizes).as_py() >= _LIMIT / 2:
         raise FunctionError(_too_large(field))
 
 

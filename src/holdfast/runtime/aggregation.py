@@ -46,7 +46,8 @@ class CombineOperator(Operator):
             return
         rows = pa.concat_batches([b.arrow if b.arrow is not None else self._write_rows(b.values) for b in batches])
         try:
-            combined = combine_rows(self._aggregation, rows)
+            keys = [rows.column(name) for name in self._aggregation.key_columns]
+            combined = combine_rows(self._aggregation, keys, rows)
         except Exception as error:
             raise self.failure(error, f"one of {rows.num_rows} rows of a batch") from error
         times: tuple[Any, Any] = (None, None)
@@ -72,7 +73,8 @@ class AggregateOperator(KeyedBatchOperator):
 
     def process_batch(self, keys: pa.Array, rows: pa.RecordBatch, context: KeyedBatchContext) -> Any:
         combine = combine_partials if self._combined else combine_rows
-        combined = combine(self._aggregation, rows)
+        # Not by the columns of the rows: of equal keys only those of the exchange are alike.
+        combined = combine(self._aggregation, self._columns_of(keys), rows)
         key_columns = combined.columns[: len(self._aggregation.key_columns)]
         distinct = self._key_of(key_columns, keys.type)
         before = self._state.get_many(distinct)
@@ -93,9 +95,11 @@ class AggregateOperator(KeyedBatchOperator):
             self._emit_results(self.keyed_state.key_column(keys[start : start + _KEYS_AT_ONCE]))
 
     def _emit_results(self, keys: pa.Array) -> None:
-        key_columns = keys.flatten() if len(self._aggregation.key_columns) > 1 else [keys]
-        results = self._aggregation.results(key_columns, self._state.get_many(keys).flatten())
+        results = self._aggregation.results(self._columns_of(keys), self._state.get_many(keys).flatten())
         self._hand_on(results, KeyedBatchContext())
+
+    def _columns_of(self, keys: pa.Array) -> list[pa.Array]:
+        return keys.flatten() if len(self._aggregation.key_columns) > 1 else [keys]
 
     def _key_of(self, columns: list[pa.Array], key_type: pa.DataType) -> pa.Array:
         if len(columns) == 1:

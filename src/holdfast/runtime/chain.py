@@ -215,6 +215,8 @@ class Chain:
 
     def prepare_snapshot(self, checkpoint_id: int) -> None:
         for operator in self.operators:
+            # Those before it may have given it more rows just now.
+            operator.end_rows()
             operator.prepare_snapshot(checkpoint_id)
 
     def end_epoch(self, snapshot: SnapshotType | None) -> list[SinkHandle]:

@@ -331,15 +331,15 @@ class KeyReader:
         return [decoded[data] for data in keys]
 
     def column(self, form: str, batch: pa.RecordBatch) -> pa.Array:
-        """The keys as a column of the Arrow type of their declared type."""
+        """The keys as a column of the Arrow type of their declared type; equal ones are equal to Arrow."""
         if form == ENCODED:
             return self._column.write(self.read(form, batch))
         if form != COLUMNS:
-            return self._column.conform(batch.column(KEY_COLUMN))
+            return self._codec.same_column(self._column.conform(batch.column(KEY_COLUMN)))
         columns = [batch.column(name) for name in self._columns]
         if len(columns) == 1:
-            return self._column.conform(columns[0])
-        return pa.StructArray.from_arrays(columns, fields=list(self._column.arrow_type))
+            return self._codec.same_column(self._column.conform(columns[0]))
+        return self._codec.same_column(pa.StructArray.from_arrays(columns, fields=list(self._column.arrow_type)))
 
     @cached_property
     def _column(self) -> Column:

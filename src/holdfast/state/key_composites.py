@@ -79,6 +79,11 @@ class FieldsForm(KeyForm):
             parts, names=list(self.names), mask=column.is_null() if column.null_count else None
         )
 
+    def same_column(self, column: pa.Array) -> pa.Array:
+        parts = [field.same_column(part) for field, part in zip(self.fields, column.flatten(), strict=True)]
+        mask = column.is_null() if column.null_count else None
+        return pa.StructArray.from_arrays(parts, fields=list(column.type), mask=mask)
+
 
 class ElementsForm(KeyForm):
     """LIST and array keys, which become tuples: a key must not change."""

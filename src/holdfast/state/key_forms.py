@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from holdfast.errors import NullKeyError, StateTypeError
 from holdfast.state import xxhash64
@@ -53,6 +54,10 @@ class KeyForm(ABC):
 
     def hash_array(self, column: pa.Array) -> pa.Array:
         """The column whose Spark hash is that of these keys."""
+        return column
+
+    def same_column(self, column: pa.Array) -> pa.Array:
+        """The keys of a column of the type as one in which equal keys are equal to Arrow too."""
         return column
 
     def reject(self, key: Any) -> NoReturn:
@@ -167,6 +172,12 @@ class FloatForm(KeyForm):
         value: float = self._unpack(data)[0]
         return _NAN if isnan(value) else value
 
+    def same_column(self, column: pa.Array) -> pa.Array:
+        zero, nan = pa.scalar(0.0, column.type), pa.scalar(_NAN, column.type)
+        # A null is neither.
+        positive = pc.if_else(pc.fill_null(pc.equal(column, zero), False), zero, column)
+        return pc.if_else(pc.fill_null(pc.is_nan(positive), False), nan, positive)
+
 
 class StringForm(KeyForm):
     """STRING, and CHAR, whose keys are one character long."""
@@ -275,6 +286,9 @@ class BigIntegerForm(KeyForm):
     def hash_array(self, column: pa.Array) -> pa.Array:
         return pa.array([None if text is None else str(int(text)) for text in column.to_pylist()], pa.string())
 
+    def same_column(self, column: pa.Array) -> pa.Array:
+        return self.hash_array(column)
+
 
 class BigDecimalForm(KeyForm):
     """BIG_DEC, whose column is its decimal text: 1.0 and 1.00 are one key."""
@@ -307,3 +321,6 @@ class BigDecimalForm(KeyForm):
         return pa.array(
             [None if text is None else str(self.normalise(Decimal(text))) for text in column.to_pylist()], pa.string()
         )
+
+    def same_column(self, column: pa.Array) -> pa.Array:
+        return self.hash_array(column)

@@ -90,6 +90,7 @@ class KeyCodec:
     - ``encode(key) -> bytes``: canonical; ``decode`` gives the normalised key back.
     - ``identity(key) -> Hashable``: what a dict of keys is keyed by. With ``trivial_identity`` it is the key itself,
       and the call may be left out.
+    - ``same_column(column) -> column``: of a column of the declared type one in which equal keys are equal to Arrow.
     """
 
     def __init__(self, type_info: TypeInformation) -> None:
@@ -102,6 +103,7 @@ class KeyCodec:
         self.decode: Callable[[bytes], Any] = form.decode
         self.identity: Callable[[Any], Hashable] = form.identity
         self.trivial_identity: bool = form.trivial_identity
+        self.same_column: Callable[[pa.Array], pa.Array] = form.same_column
 
     @classmethod
     def for_type(cls, type_info: TypeInformation | None) -> KeyCodec:

@@ -21,6 +21,7 @@ from holdfast.types.typeinfo import (
     FieldsTypeInfo,
     MapTypeInfo,
     RowTypeInfo,
+    TupleTypeInfo,
     TypeInformation,
 )
 
@@ -37,7 +38,7 @@ _WIDER = {
 #: In the place of a position: the old type does not have the field.
 _ABSENT = -1
 
-NamedFields = RowTypeInfo | ClassTypeInfo
+NamedFields = RowTypeInfo | ClassTypeInfo | TupleTypeInfo
 
 
 def _same(stored: Any) -> Any:
@@ -62,7 +63,7 @@ def change_between(old: TypeInformation, new: TypeInformation) -> Change | None:
         return _change_elements(old, new)
     if isinstance(old, MapTypeInfo) and isinstance(new, MapTypeInfo):
         return _change_map(old, new)
-    if isinstance(old, RowTypeInfo) and isinstance(new, RowTypeInfo) and old.named != new.named:
+    if _has_names(old) != _has_names(new):
         return None
     if isinstance(old, FieldsTypeInfo) and isinstance(new, FieldsTypeInfo):
         return _change_positions(old, new)
@@ -154,10 +155,14 @@ def loses_nothing(old: TypeInformation, new: TypeInformation) -> bool:
 
 
 def named_alike(old: TypeInformation, new: TypeInformation) -> bool:
-    """Whether both are rows with names, or both the class of one name, of whatever kind."""
+    """Whether both are rows or tuples with names, or both the class of one name, of whatever kind."""
     if isinstance(old, ClassTypeInfo) and isinstance(new, ClassTypeInfo):
         return old.class_name == new.class_name
-    return isinstance(old, RowTypeInfo) and isinstance(new, RowTypeInfo) and old.named and new.named
+    return type(old) is type(new) and _has_names(old) and _has_names(new)
+
+
+def _has_names(type_info: TypeInformation) -> bool:
+    return isinstance(type_info, (RowTypeInfo, TupleTypeInfo)) and type_info.named
 
 
 def _default_stored(field: TypeInformation, default: Callable[[], Any]) -> Change:

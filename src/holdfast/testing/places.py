@@ -15,15 +15,17 @@ from holdfast.runtime.source import Source
 from holdfast.runtime.stream_operator import StreamOperator
 from holdfast.testing.options import Setup
 
+#: By the method that a function has.
 _OPERATIONS = {
     "map": "map",
     "flat_map": "flat_map",
     "filter": "filter",
     "reduce": "reduce",
-    "process": "process_element",
+    "process_element": "process",
+    "process_batch": "process",
 }
 _WITHOUT_OUTPUT_TYPE = ("filter", "reduce")
-_CONNECTED_OPERATIONS = {"map": "map1", "flat_map": "flat_map1", "process": "process_element1"}
+_CONNECTED_OPERATIONS = {"map1": "map", "flat_map1": "flat_map", "process_element1": "process"}
 
 
 @dataclass(frozen=True)
@@ -116,10 +118,10 @@ class AsSink(Place):
 
 
 def _operation_of(function: Any, operations: dict[str, str]) -> str:
-    for operation, method in operations.items():
+    for method, operation in operations.items():
         if callable(getattr(function, method, None)):
             return operation
     raise ProgramError(
-        f"{function!r} has none of the methods {', '.join(operations.values())}. "
-        f"Say what a plain function is for with operation=..., one of {', '.join(operations)}."
+        f"{function!r} has none of the methods {', '.join(operations)}. Say what a plain function is for with "
+        f"operation=..., one of {', '.join(dict.fromkeys(operations.values()))}."
     )

@@ -23,6 +23,6 @@ def bare(type_info: TypeInformation) -> TypeInformation:
         return type_info
     fields = tuple(map(bare, type_info.field_types))
     if isinstance(type_info, TupleTypeInfo):
-        return TupleTypeInfo(fields)
+        return TupleTypeInfo(fields, type_info.field_names)
     named = isinstance(type_info, ClassTypeInfo) or (isinstance(type_info, RowTypeInfo) and type_info.named)
     return RowTypeInfo(fields, type_info.field_names, named)

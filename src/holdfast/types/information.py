@@ -301,17 +301,30 @@ class FieldsTypeInfo(TypeInformation):
 
 
 class TupleTypeInfo(FieldsTypeInfo):
+    """``field_names`` are for tuples whose fields are told apart by name over a restore."""
+
     kind = "tuple"
     label = "TUPLE"
 
-    def __init__(self, field_types: Sequence[TypeInformation]) -> None:
-        super().__init__(tuple(field_types), positional_names(len(field_types)))
+    def __init__(self, field_types: Sequence[TypeInformation], field_names: Sequence[str] | None = None) -> None:
+        names = positional_names(len(field_types)) if field_names is None else tuple(field_names)
+        super().__init__(tuple(field_types), names)
+
+    @property
+    def named(self) -> bool:
+        return self.field_names != positional_names(len(self.field_types))
+
+    def default_of(self, name: str) -> Callable[[], Any] | None:
+        """A field that a stored tuple does not have is not made up."""
+        return None
 
     @property
     def immutable(self) -> bool:
         return all(type_info.immutable for type_info in self.field_types)
 
     def describe(self) -> str:
+        if self.named:
+            return super().describe()
         return f"TUPLE<{', '.join(type_info.describe() for type_info in self.field_types)}>"
 
 
@@ -376,6 +389,6 @@ _READERS: dict[str, Callable[[dict[str, Any]], TypeInformation]] = {
     "basic_array": lambda data: BasicArrayTypeInfo(TypeInformation.from_json(data["element"])),
     "object_array": lambda data: ObjectArrayTypeInfo(TypeInformation.from_json(data["element"])),
     "map": lambda data: MapTypeInfo(TypeInformation.from_json(data["key"]), TypeInformation.from_json(data["value"])),
-    "tuple": lambda data: TupleTypeInfo(fields_from_json(data)[0]),
+    "tuple": lambda data: TupleTypeInfo(*fields_from_json(data)),
     "row": lambda data: RowTypeInfo(*fields_from_json(data), named=data["named"]),
 }

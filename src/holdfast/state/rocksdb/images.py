@@ -34,9 +34,19 @@ _TABLES = ".sst"
 _NOT_NEEDED = "OPTIONS-"
 
 
+class Deltas(msgspec.Struct, frozen=True, array_like=True):
+    """What checkpoints have stored as changed keys since one last stored all files."""
+
+    bytes: int = 0
+    files: int = 0
+
+
+NO_DELTAS = Deltas()
+
+
 class _Stored(msgspec.Struct, frozen=True, array_like=True):
     files: tuple[NativeFile, ...]
-    delta_bytes: int
+    deltas: Deltas
 
 
 _stored_decoder = msgspec.msgpack.Decoder(_Stored)
@@ -69,14 +79,14 @@ class LocalImage:
         return None if stored is None else stored.files
 
     @property
-    def delta_bytes(self) -> int:
-        """What checkpoints have stored as changed keys since one last stored all files."""
+    def deltas(self) -> Deltas:
+        """Those that its checkpoint has on top of these files."""
         stored = self._stored()
-        return 0 if stored is None else stored.delta_bytes
+        return NO_DELTAS if stored is None else stored.deltas
 
-    def set_stored(self, files: Iterable[NativeFile], delta_bytes: int = 0) -> None:
+    def set_stored(self, files: Iterable[NativeFile], deltas: Deltas = NO_DELTAS) -> None:
         with suppress(FileNotFoundError):  # a later checkpoint has completed, and the image is gone
-            self._write("stored", msgspec.msgpack.encode(_Stored(tuple(files), delta_bytes)))
+            self._write("stored", msgspec.msgpack.encode(_Stored(tuple(files), deltas)))
 
     def _stored(self) -> _Stored | None:
         data = self._read("stored")
@@ -176,7 +186,7 @@ class LocalImages:
         image.link_into(mine.database)
         stored = image.stored
         if stored is not None:
-            mine.set_stored(stored, image.delta_bytes)
+            mine.set_stored(stored, image.deltas)
         return mine
 
     def download(self, image: NativeImage, reader: SnapshotReader) -> LocalImage:

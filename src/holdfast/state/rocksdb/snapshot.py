@@ -20,7 +20,7 @@ from holdfast.state.entry_strategies import Changes, KeyDelta, PreparedEntries
 from holdfast.state.handles import CheckpointRequest, KeyedSnapshot, NativeFile, NativeImage
 from holdfast.state.keyed_backend import KeyedStateBackend
 from holdfast.state.layout import group_bytes, groups_end
-from holdfast.state.rocksdb.images import ENGINE, LocalImage
+from holdfast.state.rocksdb.images import ENGINE, Deltas, LocalImage
 from holdfast.state.snapshot_io import SnapshotWriter
 from holdfast.state.strategies import PreparedSnapshot, SnapshotStrategy, empty_frame
 
@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 
 #: New files that take no more than this, or than this share of all, are stored without a look at what has changed.
 _FEW_BYTES, _SMALL_SHARE = 64 << 10, 0.03
+#: Files of changed keys on top of each other. A chain that comes to its limit (checkpoint/rebase.py) is given up for an
+#: image of all files, not only of the new ones.
+_MOST_DELTAS = 32
 
 
 @dataclass(frozen=True)
@@ -89,16 +92,17 @@ def _smaller(
     """
     names = prepared.image.names()
     new = prepared.image.size_of(name for name in names if name not in prepared.held)
-    if new <= max(_FEW_BYTES, _SMALL_SHARE * prepared.image.size_of(names)):
+    before = base.deltas
+    if new <= max(_FEW_BYTES, _SMALL_SHARE * prepared.image.size_of(names)) or before.files >= _MOST_DELTAS:
         return None
     marks = backend.store.changes_since(base_epoch)
-    if marks is None:
+    if marks is None or before.bytes + sum(map(len, marks.keys)) >= new:
         return None
     changes = Changes.read(backend, marks)
-    if base.delta_bytes + changes.size() >= new:
+    if before.bytes + changes.size() >= new:
         return None
     entries = changes.prepared(KeyDelta.name, prepared.request.checkpoint_id, prepared.frame)
-    return PreparedChanges(entries.strategy, entries, prepared.image, tuple(prepared.held.values()), base.delta_bytes)
+    return PreparedChanges(entries.strategy, entries, prepared.image, tuple(prepared.held.values()), before)
 
 
 @dataclass(frozen=True)
@@ -112,13 +116,14 @@ class PreparedChanges(PreparedSnapshot):
     image: LocalImage
     held: tuple[NativeFile, ...]
     #: Of the checkpoints before this one.
-    delta_bytes: int
+    before: Deltas
 
     def write(
         self, writer: SnapshotWriter, name: str, shared: bool, heartbeat: Callable[[], None] | None
     ) -> KeyedSnapshot:
         written = self.entries.write(writer, name, shared, heartbeat)
-        self.image.set_stored(self.held, self.delta_bytes + sum(handle.size for handle in written.handles()))
+        size = sum(handle.size for handle in written.handles())
+        self.image.set_stored(self.held, Deltas(self.before.bytes + size, self.before.files + len(written.files)))
         return written
 
 
