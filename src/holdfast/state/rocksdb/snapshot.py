@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _FEW_BYTES, _SMALL_SHARE = 64 << 10, 0.03
 #: Files of changed keys on top of each other. A chain that comes to its limit (checkpoint/rebase.py) is given up for an
 #: image of all files, not only of the new ones.
-_MOST_DELTAS = 32
+_MOST_DELTAS = 56
 
 
 @dataclass(frozen=True)
