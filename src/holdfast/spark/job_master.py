@@ -285,7 +285,7 @@ class JobMaster:
             raise JobExecutionError(
                 f"Job '{self.job.facts.job_name}' ({self.job.facts.job_id}) was stopped with the savepoint "
                 f"{end.savepoint}, and then its output could not be published, or only in part: {error}. Start it from "
-                "that savepoint to go on, or under its id, to end it if its end is recorded: either publishes the rest, "
+                "that savepoint to go on, or under its id, to end it if that is recorded: either publishes the rest, "
                 "once."
             ) from (failure or error)
         self._close_functions(context, point)
