@@ -9,16 +9,19 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from holdfast import failpoints
 from holdfast.checkpoint.job_directory import JobDirectory
 from holdfast.checkpoint.job_end import JobEnd
+from holdfast.checkpoint.leadership import DirectoryLeadership
 from holdfast.checkpoint.storage import open_snapshot
 from holdfast.common import JobClient
 from holdfast.errors import CheckpointError, JobEndedError, JobExecutionError, StorageError
 from holdfast.runtime.epoch import EpochSpec, Notification, NotificationKind
+from holdfast.spark import job_master
 from tests.integration.programs import published
 from tests.kit.faults import FaultPlan
 from tests.spark.in_process import EPOCHS, InProcessSpark, WatchedSink, counts_of, staged
@@ -179,6 +182,25 @@ def test_rows_that_still_cannot_be_published_are_left_to_the_next_driver(
         with pytest.raises(JobExecutionError, match="the output is away"):
             ended(start(tmp_path))
     assert published(tmp_path / "out") == []
+    ended(start(tmp_path))
+    assert published(tmp_path / "out") == rows_of(path)
+
+
+def test_a_driver_that_cannot_begin_to_publish_tells_nobody_that_the_job_has_ended(
+    in_process: InProcessSpark, faults: FaultPlan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = die(tmp_path, faults, "driver.stop-recorded")
+    told: list[JobEnd] = []
+
+    def away(*_: Any, **__: Any) -> None:
+        raise RuntimeError("Spark is away")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(DirectoryLeadership, "announce_end", lambda self, end: told.append(end))
+        broken.setattr(job_master, "epoch_session", away)
+        with pytest.raises(Exception, match="Spark is away"):
+            ended(start(tmp_path))
+        assert told == [], "a standby would take it for done"
     ended(start(tmp_path))
     assert published(tmp_path / "out") == rows_of(path)
 

@@ -256,6 +256,11 @@ class JobCheckpoints:
             return
         self._recorded = end.with_rows_published()
 
+    @property
+    def owes_rows(self) -> bool:
+        """Whether the job has ended, and rows of that end may not be published yet."""
+        return self.ending is not None and self._recorded is not None and not self._recorded.published
+
     def cancelled_behind(self, savepoint: CompletedCheckpoint) -> None:
         """The job ends without publishing the rows that the savepoint holds: whoever goes on from it does."""
         self._savepoint = savepoint

@@ -110,6 +110,7 @@ class JobMaster:
         except LeadershipLostError:
             raise
         except BaseException:
+            self._unfinished = self._unfinished or self.checkpoints.owes_rows
             self._close(status)
             raise
         self._close(status)
