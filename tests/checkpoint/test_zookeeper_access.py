@@ -127,6 +127,24 @@ def test_nodes_that_belong_to_nobody_cannot_be_made(secured: ZooKeeperServer, tm
         driver(configured(secured.quorum, {}), tmp_path).leadership.acquire(time.sleep)
 
 
+def test_a_driver_with_a_wrong_password_says_so_each_time_that_it_tries(
+    secured: ZooKeeperServer, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A server that is just starting looks the same, so that it goes on trying."""
+    wrong = {**CREDENTIALS["sasl"], "holdfast.zookeeper.sasl-password": "wrong"}
+    waiting = driver(configured(secured.quorum, wrong), tmp_path)
+    until = time.monotonic() + 20
+
+    def pause(seconds: float) -> None:
+        time.sleep(seconds)
+        if caplog.text.count("has not accepted the credentials") >= 2 or time.monotonic() > until:
+            raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        waiting.leadership.acquire(pause)
+    assert caplog.text.count("has not accepted the credentials") >= 2
+
+
 def test_a_server_that_nobody_vouches_for_is_not_talked_to(secured: ZooKeeperServer) -> None:
     settings = over_tls(secured)
     tls = settings.access.tls

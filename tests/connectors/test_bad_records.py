@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
+import io
 import pickle
 import random
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -18,6 +22,7 @@ from holdfast.errors import ProgramError, StorageError
 from holdfast.runtime.batch import SideBatch
 from holdfast.runtime.output_tag import OutputTag
 from holdfast.runtime.source import SourceReader
+from holdfast.storage.local import LocalStorage
 from tests.connectors.driving import limit_of, positions_of, readers_of
 
 BAD = OutputTag("bad", BAD_RECORD_TYPE)
@@ -128,3 +133,52 @@ def test_a_file_that_is_gone_or_changed_is_an_error_all_the_same(tmp_path: Path)
 def test_a_tag_of_another_type_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ProgramError, match="BAD_RECORD_TYPE"):
         FileSource.text(str(tmp_path)).with_bad_records_to(OutputTag("bad", "id BIGINT"))
+
+
+class Failing(io.BytesIO):
+    """A file whose storage fails behind the first read."""
+
+    def read(self, size: int | None = -1) -> bytes:
+        if self.tell() > 0:
+            raise OSError(errno.EIO, "the storage is away")
+        return super().read(size)
+
+
+@pytest.mark.parametrize("kind", ["json.gz", "parquet"])
+@pytest.mark.parametrize("away", [False, True], ids=["a-moment", "longer"])
+def test_a_storage_that_fails_does_not_make_a_file_bad(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, away: bool
+) -> None:
+    path = tmp_path / f"a.{kind}"
+    if kind == "parquet":
+        pq.write_table(pa.table({"id": list(range(1_000))}), path)
+        source = FileSource.parquet(str(tmp_path), "id BIGINT", bounded=True)
+    else:
+        path.write_bytes(gzip.compress(b"".join(b'{"id": %d}\n' % number for number in range(1_000))))
+        source = FileSource.json(str(tmp_path), "id BIGINT", bounded=True)
+    (reader,) = readers_of(source.with_bad_records_to(BAD), 1)
+    opens = 0
+
+    @contextmanager
+    def opened(self: LocalStorage, name: str) -> Iterator[BinaryIO]:
+        nonlocal opens
+        opens += 1
+        with open(self.location(name), "rb") as stream:
+            # The first look is for the size only.
+            yield Failing(stream.read()) if opens == 2 else stream
+
+    def lost(self: LocalStorage, name: str, offset: int = 0, length: int | None = None) -> bytes:
+        raise StorageError("the storage is away")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(LocalStorage, "open_input", opened)
+        if away:
+            broken.setattr(LocalStorage, "read", lost)
+            with pytest.raises(StorageError, match="the storage is away"):
+                epoch_of(reader)
+        else:
+            good, bad = epoch_of(reader)
+    if away:
+        good, bad = epoch_of(reader)
+    assert [row.id for row in good] == list(range(1_000))
+    assert bad == []

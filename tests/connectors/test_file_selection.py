@@ -12,12 +12,14 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pyarrow import fs
 
 from holdfast.connectors.files.reader import FileOrder
 from holdfast.connectors.files.seen import SeenFiles, key_of, owner_of
 from holdfast.connectors.files.source import FileSource
 from holdfast.connectors.files.tree import FileTree
 from holdfast.errors import ConfigurationError, StorageError
+from holdfast.storage.remote import ArrowStorage
 from tests.connectors.driving import positions_of, read_all, read_epoch, readers_of
 
 
@@ -190,3 +192,11 @@ def test_files_that_were_seen_are_found_by_their_owners_after_any_rescaling(
         sizes = [files.sizes([key_of(path)])[0] for files in new]
         owner = owner_of(key_of(path), after)
         assert sizes == [len(path) if number == owner and path in seen else None for number in range(after)]
+
+
+def test_a_directory_of_a_storage_that_does_not_say_that_it_is_one(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("1\n")
+    tree = FileTree([str(tmp_path)])
+    tree._roots = [ArrowStorage(str(tmp_path), fs.LocalFileSystem(), str(tmp_path), atomic_rename=False)]
+
+    assert [file.path for file in tree.files()] == [str(tmp_path / "a.txt")]

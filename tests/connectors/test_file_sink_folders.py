@@ -177,3 +177,20 @@ def test_a_folder_whose_files_wait_is_not_finished(tmp_path: Path) -> None:
     task.sink.commit([task.epoch()])
 
     assert marked(tmp_path) == {"k=a"}
+
+
+def test_a_folder_is_not_finished_while_another_subtask_has_its_files_after_rescaling(tmp_path: Path) -> None:
+    in_fours = FileCompactStrategy.builder().enable_compaction_on_checkpoint(4).build()
+    sink = FileSink.json(str(tmp_path)).partition_by("k").with_success_markers(0).enable_compact(in_fours)
+    before = Subtask(sink, PAIR)
+    before.sink.commit([before.epoch([("a", 1)])])
+    tasks = [Subtask(sink, PAIR, number, 2) for number in range(2)]
+    for task, element in zip(tasks, before.sink._kept.elements(), strict=True):
+        task.sink._kept.restore([element])
+
+    for _ in range(2):
+        sink.commit([handle for task in tasks if (handle := task.epoch()) is not None])
+        assert marked(tmp_path) == set()
+    sink.commit([handle for task in tasks if (handle := task.epoch()) is not None])
+    assert marked(tmp_path) == {"k=a"}
+    assert len(committed_files(tmp_path)) == 1

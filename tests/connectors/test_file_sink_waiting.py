@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pyarrow import fs
 
 from holdfast.connectors.encoder import Encoder
 from holdfast.connectors.file_sink.compaction import (
@@ -26,6 +27,7 @@ from holdfast.connectors.file_sink.sink import FileSink
 from holdfast.errors import ConfigurationError, ProgramError, TransactionError
 from holdfast.runtime.epoch import EpochEnd
 from holdfast.state.handles import SnapshotType
+from holdfast.storage.remote import ArrowStorage
 from tests.connectors.directories import committed_files, staged_files
 from tests.connectors.sink_contract import JOB, transaction_name
 from tests.connectors.sink_subtask import HandClock, Subtask
@@ -161,8 +163,9 @@ def test_nothing_waits_behind_savepoints_and_the_end(tmp_path: Path, end: EpochE
 # -- joining
 
 
+@pytest.mark.parametrize("remote", [False, True], ids=["local", "remote"])
 @pytest.mark.parametrize("kind", ["json", "csv", "csv without header", "parquet", "lines"])
-def test_files_of_a_format_are_joined_into_one_of_it(tmp_path: Path, kind: str) -> None:
+def test_files_of_a_format_are_joined_into_one_of_it(tmp_path: Path, kind: str, remote: bool) -> None:
     sinks = {
         "json": FileSink.json(str(tmp_path)),
         "csv": FileSink.csv(str(tmp_path)),
@@ -171,6 +174,8 @@ def test_files_of_a_format_are_joined_into_one_of_it(tmp_path: Path, kind: str) 
         "lines": lines(tmp_path),
     }
     task = Subtask(sinks[kind].enable_compact(strategy(3)))
+    if remote:
+        task.sink._storage = ArrowStorage(str(tmp_path), fs.LocalFileSystem(), str(tmp_path), atomic_rename=False)
     for values in ([1, 2], [3], [4]):
         task.sink.commit([task.epoch(values)])
 

@@ -155,6 +155,21 @@ def test_a_bounded_source_does_not_see_what_comes_later(tmp_path):
     assert restored.ended
 
 
+def test_a_source_that_gets_an_end_reads_what_was_found_before_and_not_begun(tmp_path):
+    for number in range(4):
+        write_file(tmp_path / f"{number}.txt", [2 * number, 2 * number + 1])
+    source = source_of(tmp_path, "txt", bounded=False)
+    (reader,) = readers_of(source, 1)
+    rows = read_epoch(reader, 3)
+    write_file(tmp_path / "4.txt", [8, 9])
+    readers = readers_of(source.process_static_file_set(), 2, positions_of([reader]))
+    write_file(tmp_path / "5.txt", [10])
+    again = readers_of(source.process_static_file_set(), 3, positions_of(readers))
+
+    assert ids_of(rows + read_all(readers)) == ids_of(rows + read_all(again)) == list(range(10))
+    assert all(reader.ended for reader in readers + again)
+
+
 def test_an_empty_directory_ends_a_bounded_source_at_once(tmp_path):
     (reader,) = readers_of(source_of(tmp_path, "txt"), 1)
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 import msgspec
 import pytest
 
+from holdfast.errors import StorageError
 from holdfast.runtime.upload import UploadResult, beat_of
 from holdfast.spark.late_snapshots import LateSnapshots
 from holdfast.state.handles import CheckpointRequest, SnapshotType, SubtaskSnapshot
 from holdfast.state.snapshot_files import FileNotes
+from holdfast.storage.patience import Patience
 
 REQUEST = CheckpointRequest(7, SnapshotType.CHECKPOINT, 0, 1, 3)
 RESULT = UploadResult((SubtaskSnapshot("op", 0),))
@@ -87,3 +90,32 @@ def test_uploads_of_checkpoints_that_ended_are_told_to_stop(late: LateSnapshots,
     assert late.give_up_others({7}) == [] and not notes.given_up()
     assert late.give_up_others({8}) == [REQUEST]
     assert notes.given_up() and not late.outstanding
+
+
+def test_a_savepoint_whose_storage_hangs_does_not_keep_checkpoints_back(
+    late: LateSnapshots, notes: FileNotes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Patience, "SECONDS", 0.2)
+    released = threading.Event()
+
+    class Hanging(FileNotes):
+        def find(self, name: str) -> bytes | None:
+            released.wait(20)
+            return None
+
+        def give_up(self) -> None:
+            released.wait(20)
+
+    savepoint = CheckpointRequest(6, SnapshotType.SAVEPOINT, 0, 1, 3)
+    late.expect(savepoint, Hanging(str(tmp_path / "mount"), 6, 1), ["0-0-savepoint"])
+    try:
+        for name in ("0-0-mine", "0-1-mine"):
+            leave(notes, name)
+            assert late.arrived() == [(REQUEST, RESULT)]
+        with pytest.raises(StorageError, match="still does not answer"):
+            late.arrived()
+        late.expect(REQUEST, notes, ["0-2-mine"])
+        assert late.give_up_others(()) == [REQUEST]
+        assert notes.given_up() and not late.outstanding
+    finally:
+        released.set()

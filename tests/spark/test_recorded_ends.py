@@ -9,16 +9,19 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from holdfast import failpoints
 from holdfast.checkpoint.job_directory import JobDirectory
 from holdfast.checkpoint.job_end import JobEnd
+from holdfast.checkpoint.leadership import DirectoryLeadership
 from holdfast.checkpoint.storage import open_snapshot
 from holdfast.common import JobClient
 from holdfast.errors import CheckpointError, JobEndedError, JobExecutionError, StorageError
 from holdfast.runtime.epoch import EpochSpec, Notification, NotificationKind
+from holdfast.spark import job_master
 from tests.integration.programs import published
 from tests.kit.faults import FaultPlan
 from tests.spark.in_process import EPOCHS, InProcessSpark, WatchedSink, counts_of, staged
@@ -183,6 +186,25 @@ def test_rows_that_still_cannot_be_published_are_left_to_the_next_driver(
     assert published(tmp_path / "out") == rows_of(path)
 
 
+def test_a_driver_that_cannot_begin_to_publish_tells_nobody_that_the_job_has_ended(
+    in_process: InProcessSpark, faults: FaultPlan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = die(tmp_path, faults, "driver.stop-recorded")
+    told: list[JobEnd] = []
+
+    def away(*_: Any, **__: Any) -> None:
+        raise RuntimeError("Spark is away")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(DirectoryLeadership, "announce_end", lambda self, end: told.append(end))
+        broken.setattr(job_master, "epoch_session", away)
+        with pytest.raises(Exception, match="Spark is away"):
+            ended(start(tmp_path))
+        assert told == [], "a standby would take it for done"
+    ended(start(tmp_path))
+    assert published(tmp_path / "out") == rows_of(path)
+
+
 def test_functions_that_cannot_be_closed_do_not_matter(
     in_process: InProcessSpark, faults: FaultPlan, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -221,6 +243,59 @@ def test_a_record_that_cannot_be_changed_makes_the_next_driver_look_again(
     assert published(tmp_path / "out") == rows_of(path)
     with pytest.raises(JobEndedError):
         start(tmp_path)
+
+
+@pytest.mark.parametrize("written", [False, True], ids=["not-written", "written"])
+def test_a_record_that_fails_is_written_before_rows_are_published(
+    in_process: InProcessSpark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, written: bool
+) -> None:
+    """Whether the first try arrived or not."""
+    record, tries = JobDirectory.record_end, list[JobEnd]()
+
+    def fails_once(self: JobDirectory, end: JobEnd) -> None:
+        tries.append(end)
+        if len(tries) > 1 or written:
+            record(self, end)
+        if len(tries) == 1:
+            raise StorageError("the storage is away")
+
+    monkeypatch.setattr(JobDirectory, "record_end", fails_once)
+    client = start(tmp_path, **NEVER)
+    wait_for_rows(client, 3)
+    path = client.stop_with_savepoint(False).result(30)
+    ended(client)
+    assert [end.published for end in tries] == [False, False, True]
+    assert published(tmp_path / "out") == rows_of(path)
+    assert staged(tmp_path / "out") == []
+    resume(tmp_path, path)
+    assert published(tmp_path / "out") == counts_of(EPOCHS)
+
+
+@pytest.mark.parametrize("written", [False, True], ids=["not-written", "written"])
+def test_an_end_that_cannot_be_recorded_publishes_nothing(
+    in_process: InProcessSpark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, written: bool
+) -> None:
+    """The next driver ends the job if the record was written after all, and goes on from its checkpoint if not."""
+    record = JobDirectory.record_end
+
+    def fails(self: JobDirectory, end: JobEnd) -> None:
+        if written:
+            record(self, end)
+        raise StorageError("the storage is away")
+
+    with monkeypatch.context() as away:
+        away.setattr(JobDirectory, "record_end", fails)
+        client = start(tmp_path, **NEVER)
+        wait_for_rows(client, 3)
+        with pytest.raises(CheckpointError, match=r"The savepoint .* is complete\. The job is FAILED"):
+            client.stop_with_savepoint(False).result(30)
+        with pytest.raises(JobExecutionError, match="the storage is away"):
+            ended(client)
+    assert published(tmp_path / "out") == []
+    again = ended(start(tmp_path, ends=True))
+    path = again.get_job_execution_result().result().get_savepoint_path()
+    assert (path is not None) == written
+    assert published(tmp_path / "out") == (rows_of(path) if path is not None else counts_of(EPOCHS))
 
 
 def test_a_job_that_is_cancelled_behind_its_savepoint_is_cancelled_once_that_is_recorded(

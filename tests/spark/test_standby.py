@@ -13,6 +13,7 @@ from holdfast.checkpoint.driver_record import DriverRecord
 from holdfast.checkpoint.job_end import JobEnd
 from holdfast.checkpoint.job_home import JobHome
 from holdfast.checkpoint.job_lock import JobLock, RecordLock
+from holdfast.checkpoint.zookeeper.leadership import ZooKeeperLeadership
 from holdfast.common import JobStatus
 from holdfast.common.job_client import JobClient
 from holdfast.errors import ConfigurationError, JobEndedError, JobExecutionError
@@ -129,6 +130,10 @@ def test_an_end_that_the_leader_recorded_and_could_not_announce(
     leader = counting(given, EPOCHS * 10, sink, ends=ends)
     wait_until(lambda: len(in_process.epochs) > 3 or None, 20, "a leader")
     standby = waiting(counting(given, EPOCHS * 10, sink, ends=ends))
+    leadership = standby._job.gateway.master.checkpoints.leadership
+    assert isinstance(leadership, ZooKeeperLeadership)
+    # Ends that are recorded before it has looked are none that it stood by.
+    wait_until(lambda: leadership._known_outcome is not None or None, 20, "a standby that waits")
     failpoints.install(faults.path)
     try:
         if how == "stopped":

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from holdfast.checkpoint.reasons import CheckpointFailureReason
 from holdfast.checkpoint.savepoint import SavepointLocation
 from holdfast.checkpoint.triggers import SnapshotTrigger
-from holdfast.errors import CheckpointError
 
 
 def prepare_target(
@@ -20,23 +19,26 @@ def prepare_target(
     longer than ``seconds``; a folder that appears after that is removed again.
     """
 
+    # Whoever has it decides: a trigger that was said to have failed must not reach the job.
+    decision = threading.Lock()
+
     def expire() -> None:
-        late = f"After {seconds:g} s the directory {directory} has not answered."
-        trigger.fail(CheckpointFailureReason.CHECKPOINT_EXPIRED, late)
+        if decision.acquire(blocking=False):
+            late = f"After {seconds:g} s the directory {directory} has not answered."
+            trigger.fail(CheckpointFailureReason.CHECKPOINT_EXPIRED, late)
 
     def prepare() -> None:
         try:
-            location = SavepointLocation.create(directory, job_id)
-        except CheckpointError as error:
-            trigger.fail(CheckpointFailureReason.IO_EXCEPTION, str(error))
+            trigger.location = SavepointLocation.create(directory, job_id)
+        except Exception as error:
+            trigger.fail(CheckpointFailureReason.IO_EXCEPTION, str(error) or type(error).__name__)
             return
         finally:
             expiry.cancel()
-        trigger.location = location
-        if trigger.outcome.done():
-            trigger.refuse(CheckpointFailureReason.CHECKPOINT_EXPIRED)
-        else:
+        if decision.acquire(blocking=False) and not trigger.outcome.done():
             ready(trigger)
+        else:
+            trigger.refuse(CheckpointFailureReason.CHECKPOINT_EXPIRED)
 
     expiry = threading.Timer(seconds, expire)
     expiry.daemon = True

@@ -228,12 +228,18 @@ class JobCheckpoints:
         record, and nothing goes back beyond it.
         """
         metadata, reader = open_snapshot(savepoint.location)
-        self.ending = JobEnd.now(_FINISHED, savepoint, published=False)
-        if self._home.directory is not None:
-            self._home.directory.record_end(self.ending)
-            self._recorded = self.ending
         self._savepoint = savepoint
         self.stop_point = RestorePoint(savepoint, reader, metadata.operators, foreign=True)
+        # Whether a record that failed was written is not known: from here on there is no other way for this driver.
+        self.ending = JobEnd.now(_FINISHED, savepoint, published=False)
+        self.record_ending()
+
+    def record_ending(self) -> None:
+        """Before anything follows from the end that this driver brings about. Nothing happens when it is recorded."""
+        if self.ending is None or self._home.directory is None or self.ending.is_same(self._recorded):
+            return
+        self._home.directory.record_end(self.ending)
+        self._recorded = self.ending
 
     def published(self, snapshot: CheckpointMetadata) -> None:
         """All rows of a snapshot can be seen. If it is the one that the job ended with, nobody needs to see to it any
@@ -249,6 +255,11 @@ class JobCheckpoints:
             logger.warning("That all rows are published could not be recorded: who finds this looks again: %s", error)
             return
         self._recorded = end.with_rows_published()
+
+    @property
+    def owes_rows(self) -> bool:
+        """Whether the job has ended, and rows of that end may not be published yet."""
+        return self.ending is not None and self._recorded is not None and not self._recorded.published
 
     def cancelled_behind(self, savepoint: CompletedCheckpoint) -> None:
         """The job ends without publishing the rows that the savepoint holds: whoever goes on from it does."""

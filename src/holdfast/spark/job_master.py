@@ -110,6 +110,7 @@ class JobMaster:
         except LeadershipLostError:
             raise
         except BaseException:
+            self._unfinished = self._unfinished or self.checkpoints.owes_rows
             self._close(status)
             raise
         self._close(status)
@@ -266,15 +267,16 @@ class JobMaster:
         return self._moves < _FREE_MOVES
 
     def _bring_about(self, context: AttemptContext, end: JobEnd, failure: HoldfastError | None = None) -> JobStatus:
-        """Do what is left of an end that is recorded: by this driver, where something failed behind the record, or by
-        one that died there. A savepoint that the job was stopped with holds everything: what is not yet published is
-        published from it.
+        """Do what is left of an end that is recorded: by this driver, where something failed at the record or behind
+        it, or by one that died there. A savepoint that the job was stopped with holds everything: what is not yet
+        published is published from it.
         """
         seen = f"something failed in this driver: {failure}" if failure is not None else "its driver was lost"
-        logger.warning("The end of job %s is recorded (%s), and then %s", self.job.facts.job_id, end.status, seen)
+        logger.warning("The end of job %s is decided (%s), and then %s", self.job.facts.job_id, end.status, seen)
         point = self.checkpoints.stop_point
         try:
             self.history.attempt = self.checkpoints.next_attempt()
+            self.checkpoints.record_ending()
             if point is not None:
                 self._recover_transactions(point)
         except LeadershipLostError:
@@ -284,7 +286,8 @@ class JobMaster:
             raise JobExecutionError(
                 f"Job '{self.job.facts.job_name}' ({self.job.facts.job_id}) was stopped with the savepoint "
                 f"{end.savepoint}, and then its output could not be published, or only in part: {error}. Start it from "
-                "that savepoint to go on, or under its id to end it: either publishes the rest, once."
+                "that savepoint to go on, or under its id, to end it if that is recorded: either publishes the rest, "
+                "once."
             ) from (failure or error)
         self._close_functions(context, point)
         if end.status == JobStatus.FAILED.value:

@@ -106,8 +106,9 @@ class ZooKeeperLeadership(Leadership):
         for node in (self.nodes.ballots, self.nodes.leader, self.nodes.last_id):
             session.ask(methodcaller("ensure_path_async", node))
         if self._known_outcome is None:
-            self._known_outcome = self._read_outcome(session)[0]
             self._known_end = self._read_end(session)
+            # Last: if the session is lost in between, both are read again.
+            self._known_outcome = self._read_outcome(session)[0]
         ballot = self._cast(session)
         waiting = False
         while (before := self._ballots_before(session, ballot)) > 0:

@@ -9,8 +9,15 @@ from collections.abc import Callable
 from typing import Any
 
 from kazoo.client import KazooClient, KazooState
-from kazoo.exceptions import ConnectionClosedError, ConnectionLoss, OperationTimeoutError, SessionExpiredError
+from kazoo.exceptions import (
+    AuthFailedError,
+    ConnectionClosedError,
+    ConnectionLoss,
+    OperationTimeoutError,
+    SessionExpiredError,
+)
 from kazoo.handlers.threading import SequentialThreadingHandler
+from kazoo.protocol.states import KeeperState
 from kazoo.retry import KazooRetry
 
 from holdfast.checkpoint.zookeeper.client import new_client
@@ -21,7 +28,10 @@ _log = logging.getLogger(__name__)
 _LOOK_SECONDS = 0.05
 #: What became of the request is not known.
 _DOUBT = (ConnectionLoss, OperationTimeoutError)
-_GONE = (SessionExpiredError, ConnectionClosedError)
+_GONE = (SessionExpiredError, ConnectionClosedError, AuthFailedError)
+
+#: A server that is stopped at this moment looks the same: it is tried again.
+_NOT_ACCEPTED = "ZooKeeper has not accepted the credentials of this driver (holdfast.zookeeper.sasl-mechanism)"
 
 #: A session must outlive a few tries to connect.
 _TRIES_PER_SESSION = 3
@@ -70,11 +80,14 @@ class ZooKeeperSession:
         self._client.add_listener(self._on_change)
 
     def open(self, pause: Callable[[float], None]) -> None:
-        """Wait for the first connection through ``pause``, for as long as that takes."""
+        """Wait for the first connection through ``pause``, for as long as that takes. LeadershipLostError when the
+        client has given up, as it does when its credentials are not accepted.
+        """
         self._client.start_async()
         warned, began = False, time.monotonic()
         while not self._connected:
             pause(_LOOK_SECONDS)
+            _ = self.in_doubt
             if not warned and time.monotonic() - began > self._settings.connection_timeout_ms / 1000:
                 warned = True
                 _log.warning("ZooKeeper at %s cannot be reached; trying again until it can", self._settings.quorum)
@@ -129,8 +142,9 @@ class ZooKeeperSession:
                 if self._apart_since is not None and time.monotonic() - self._apart_since >= self._seconds:
                     self._loss = self._loss or f"ZooKeeper could not be reached for {self._seconds:g} s"
                 self._connected, self._apart_since = True, None
-            elif state == KazooState.LOST and self._connected:
-                self._loss = self._loss or "it has expired"
+            elif state == KazooState.LOST:
+                refused = self._client.client_state == KeeperState.AUTH_FAILED
+                self._loss = self._loss or (_NOT_ACCEPTED if refused else "it has expired")
             elif self._connected and self._apart_since is None:
                 self._apart_since = time.monotonic()
                 _log.warning("ZooKeeper at %s cannot be reached for now: checkpoints wait", self._settings.quorum)

@@ -42,6 +42,8 @@ class KeptFiles:
         """Of each bucket that rows went to, whether this subtask is done with it; those are forgotten."""
         assert options.success_delay_ms is not None
         waiting = {file.bucket for file in self.held}
+        # Files that wait may have come from another subtask, or from a version of the program without markers.
+        self.note_rows(self.held)
         current = options.buckets.bucket(moment.now_ms / 1000)
         finished = {}
         for bucket, last_ms in self.buckets.items():

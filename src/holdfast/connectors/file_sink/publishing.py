@@ -110,15 +110,15 @@ def _mark_success(storages: dict[str, Storage], handles: Sequence[FileHandle]) -
     A subtask speaks at each checkpoint of all buckets that it is not done with, so that one commit has heard
     everybody.
     """
-    latest: dict[tuple[str, str, int], bool] = {}
+    latest: dict[tuple[str, str], dict[int, bool]] = {}
     last: dict[str, dict[int, Statement]] = {}
     for handle in handles:
         if handle.statement is not None:
             last.setdefault(handle.root, {})[handle.name.subtask] = handle.statement
             for bucket, finished in handle.statement.finished.items():
-                latest[handle.root, bucket, handle.name.subtask] = finished
-    for root, bucket in sorted({(root, bucket) for root, bucket, _ in latest}):
-        if all(done for (r, b, _), done in latest.items() if (r, b) == (root, bucket)):
+                latest.setdefault((handle.root, bucket), {})[handle.name.subtask] = finished
+    for (root, bucket), finished_by in sorted(latest.items()):
+        if all(finished_by.values()):
             storages[root].write_atomic(f"{bucket}/{SUCCESS}", b"")
     for root, statements in last.items():
         if all(s.ended and s.subtasks == len(statements) for s in statements.values()):

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack
-from typing import BinaryIO, cast
+from contextlib import ExitStack, contextmanager
+from typing import Any, BinaryIO, cast
+
+import pyarrow as pa
 
 from holdfast.connectors.file_access import size_of
 from holdfast.connectors.file_sink.compaction import ConcatFileCompactor, FileCompactor
@@ -164,7 +167,8 @@ class FileTransaction:
     def _suffix(self) -> str:
         return self._options.file_config.part_suffix or self._format.extension
 
-    def _opened(self, file: HeldFile) -> AbstractContextManager[BinaryIO]:
+    @contextmanager
+    def _opened(self, file: HeldFile) -> Iterator[BinaryIO]:
         """A block with the file's stream; TransactionError when it is not what was written."""
         storage = self._storage if file.root == self._storage.uri else Storage.for_uri(file.root)
         size = size_of(storage, file.path)
@@ -175,4 +179,7 @@ class FileTransaction:
                 "Files in staging belong to the job: restore a checkpoint from before it was changed, or give the sink "
                 "another uid to leave its waiting files behind."
             )
-        return storage.open_input(file.path)
+        with storage.open_input(file.path) as stream:
+            # A stream of pyarrow's cannot read lines.
+            beneath: Any = stream
+            yield cast("BinaryIO", io.BufferedReader(beneath)) if isinstance(beneath, pa.NativeFile) else stream

@@ -28,6 +28,7 @@ from holdfast.types.row import Row
 
 _LOG = logging.getLogger(__name__)
 
+_BLOCK_BYTES = 8 << 20
 _BAD_RECORD = Row("path", "position", "record", "reason")
 
 
@@ -43,7 +44,8 @@ class FilePosition:
 
 @dataclass(frozen=True, slots=True)
 class Discovery:
-    """When a source looks for files. Without an interval it looks once, at a fresh start."""
+    """When a source looks for files. Without an interval it looks once: at a fresh start, or where it goes on from one
+    that had an interval."""
 
     interval_ms: int | None
     clock: Callable[[], float]
@@ -90,7 +92,7 @@ class FileSourceReader(SourceReader):
         self._warned: set[str] = set()
         if context.restored is not None:
             self._restore(context.restored, context.task)
-        elif self._bounded:
+        if self._bounded and (context.restored is None or any("monitors" in it for it in context.restored)):
             self._add(tree.files())
         self._sort()
         self._update_ended()
@@ -111,7 +113,11 @@ class FileSourceReader(SourceReader):
 
     def positions(self) -> list[dict[str, Any]]:
         files = [asdict(position) for position in self._todo if self._bounded or position.offset]
-        return [*({"file": file} for file in files), {"seen": self._seen.packed(), "inferred": self._rules.inferred}]
+        rest: dict[str, Any] = {"seen": self._seen.packed(), "inferred": self._rules.inferred}
+        if not self._bounded:
+            # Files that wait are not among these: whoever restores this looks for them.
+            rest["monitors"] = True
+        return [*({"file": file} for file in files), rest]
 
     @property
     def behind(self) -> bool:
@@ -205,7 +211,7 @@ class FileSourceReader(SourceReader):
 
     # -- reading
 
-    def _read_chunk(self, position: FilePosition, rows: int) -> Batch | None:
+    def _read_chunk(self, position: FilePosition, rows: int, again: bool = False) -> Batch | None:
         """Rows of the file that is next; none at its end, or where all were put aside."""
         try:
             if self._cursor is None and not self._open(position):
@@ -216,12 +222,23 @@ class FileSourceReader(SourceReader):
         except UnfitFileError as error:
             if self._rules.bad_records is None:
                 raise
+            if isinstance(error.__cause__, OSError) and not again:
+                self._read_through(position)
+                return self._read_chunk(position, rows, again=True)
             self._bad.append(BadRecord(position.path, position.offset, None, str(error)))
             arrow = None
         if arrow is None:
             self._finish(position)
             return None
         return self._batches(arrow) if arrow.num_rows else None
+
+    def _read_through(self, position: FilePosition) -> None:
+        """StorageError unless all bytes of a file can be read. One that is put aside is not looked at again, and
+        libraries say in the same way that its content is wrong and that its storage failed."""
+        self.close()
+        storage, path = self._tree.locate(position.path)
+        for offset in range(0, position.size, _BLOCK_BYTES):
+            storage.read(path, offset, _BLOCK_BYTES)
 
     def _open(self, position: FilePosition) -> bool:
         """False for a file that is not there any more, and was not begun."""

@@ -93,8 +93,8 @@ def _size_of_file(root: Storage) -> int | None:
         with root.open_input("") as stream:
             return stream.seek(0, os.SEEK_END)
     except StorageError as error:
-        # A directory cannot be opened, and in an object store its name alone is no object.
-        if isinstance(error.__cause__, (IsADirectoryError, FileNotFoundError)):
+        # A directory cannot be opened, and in an object store its name alone is no object. Not every storage says so.
+        if isinstance(error.__cause__, (IsADirectoryError, FileNotFoundError)) or root.list(""):
             return None
         raise
 
