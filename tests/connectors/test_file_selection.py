@@ -151,14 +151,14 @@ def test_positions_stay_small_and_forget_what_is_gone(tmp_path: Path) -> None:
     readers = readers_of(continuous(tmp_path), 3)
     assert len(read_all(readers)) == 300
     stored = positions_of(readers)
-    assert sum(len(position["seen"]) for position in stored) == 300 * 24
+    assert sum(len(position["seen"]) for position in stored) == 300 * 32
     assert [position for position in stored if "file" in position] == []
     for number in range(100, 300):
         (tmp_path / f"{number:03}.txt").unlink()
     readers = readers_of(continuous(tmp_path), 2, stored)
     assert read_all(readers) == []
 
-    assert sum(len(position["seen"]) for position in positions_of(readers)) == 100 * 24
+    assert sum(len(position["seen"]) for position in positions_of(readers)) == 100 * 32
     put(tmp_path / "250.txt", "a new one of an old name")
     assert read_all(readers) == ["a new one of an old name"]
 
@@ -176,6 +176,16 @@ def test_a_bounded_source_forgets_nothing_that_waits(tmp_path: Path) -> None:
 
 
 paths = st.lists(st.text(min_size=1, max_size=3), unique=True, max_size=20)
+
+
+@pytest.mark.parametrize("parallelism", [2, 3, 4])
+@pytest.mark.parametrize(
+    "name", ["part-{:05}.parquet", "part-{:05}-0f3a9c-c000.snappy.parquet", "2026-11-15-{:02}.json", "{}.csv.gz"]
+)
+def test_files_whose_names_count_are_dealt_in_turn(name: str, parallelism: int) -> None:
+    owners = [owner_of(key_of(f"/data/2026/{name.format(number)}"), parallelism) for number in range(12)]
+    assert owners == [(owners[0] + number) % parallelism for number in range(12)]
+
 
 
 @given(paths, paths, st.integers(1, 5), st.integers(1, 5))

@@ -64,7 +64,7 @@ class FileSource(Source):
     A bounded source reads what is there when the job starts and ends; another one goes on finding new files. Every
     subtask lists the directories itself, at most once per epoch and interval, and reads the files whose paths hash to
     it, to their end, in the order of their names unless the program says otherwise. Positions hold the file that was
-    begun, and 24 bytes for each that was read and is still there.
+    begun, and 32 bytes for each that was read and is still there.
 
     Files must be complete when they appear: write them under a name that begins with ``_`` or ``.``, or elsewhere, and
     move them in.
