@@ -130,6 +130,8 @@ def test_rocksdb_a_name_alone_is_not_trusted(task: Subtask, storage: str, tmp_pa
     if case == "replaced":
         # No file is held, but the base still is: what changed takes less than all files anew.
         assert second.native is None and len(second.files) == 1
+        (newest,) = (one for one in LocalImages(tmp_path / "source").all() if one.folder != image.folder)
+        assert newest.stored == ()
     else:
         assert files_of(second, 2) == files_of(second)
     again = restored("rocksdb", tmp_path / "target", [chain(first, second)], storage)
