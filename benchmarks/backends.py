@@ -21,24 +21,24 @@ import numpy as np
 PROJECT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(PROJECT), str(PROJECT / "src")]
 
-from benchmarks import suite  # noqa: E402
-from benchmarks.catalogue import Size  # noqa: E402
-from benchmarks.tables import Cell, Table  # noqa: E402
-from holdfast.state.backends import load_backend  # noqa: E402
-from holdfast.state.descriptors import ValueStateDescriptor  # noqa: E402
-from holdfast.state.handles import CheckpointRequest, KeyedSnapshot, SnapshotType  # noqa: E402
-from holdfast.state.keyed_backend import KeyedScope, KeyedStateBackend  # noqa: E402
-from holdfast.state.keyed_state import VOID  # noqa: E402
-from holdfast.state.keygroups import KeyGroupRange  # noqa: E402
-from holdfast.state.keys import KeyCodec  # noqa: E402
-from holdfast.state.layout import group_bytes, id_bytes, sized  # noqa: E402
-from holdfast.state.restore import KeyedShare, restore_into  # noqa: E402
-from holdfast.state.rocksdb.backend import RocksDbBackend  # noqa: E402
-from holdfast.state.rocksdb.memory import memory_of  # noqa: E402
-from holdfast.state.snapshot_files import FileSnapshotReader, FileSnapshotWriter  # noqa: E402
-from holdfast.state.snapshots import async_write, sync_prepare  # noqa: E402
-from holdfast.state.store import Stamp, StateBackend  # noqa: E402
-from holdfast.types.typeinfo import Types  # noqa: E402
+from benchmarks import suite  # noqa: E402 - behind the path that finds it
+from benchmarks.catalogue import Size  # noqa: E402 - behind the path that finds it
+from benchmarks.tables import Cell, Table  # noqa: E402 - behind the path that finds it
+from holdfast.state.backends import load_backend  # noqa: E402 - behind the path that finds it
+from holdfast.state.descriptors import ValueStateDescriptor  # noqa: E402 - behind the path that finds it
+from holdfast.state.handles import CheckpointRequest, KeyedSnapshot, SnapshotType  # noqa: E402 - behind the path that finds it
+from holdfast.state.keyed_backend import KeyedScope, KeyedStateBackend  # noqa: E402 - behind the path that finds it
+from holdfast.state.keyed_state import VOID  # noqa: E402 - behind the path that finds it
+from holdfast.state.keygroups import KeyGroupRange  # noqa: E402 - behind the path that finds it
+from holdfast.state.keys import KeyCodec  # noqa: E402 - behind the path that finds it
+from holdfast.state.layout import group_bytes, id_bytes, sized  # noqa: E402 - behind the path that finds it
+from holdfast.state.restore import KeyedShare, restore_into  # noqa: E402 - behind the path that finds it
+from holdfast.state.rocksdb.backend import RocksDbBackend  # noqa: E402 - behind the path that finds it
+from holdfast.state.rocksdb.memory import memory_of  # noqa: E402 - behind the path that finds it
+from holdfast.state.snapshot_files import FileSnapshotReader, FileSnapshotWriter  # noqa: E402 - behind the path that finds it
+from holdfast.state.snapshots import async_write, sync_prepare  # noqa: E402 - behind the path that finds it
+from holdfast.state.store import Stamp, StateBackend  # noqa: E402 - behind the path that finds it
+from holdfast.types.typeinfo import Types  # noqa: E402 - behind the path that finds it
 
 _KEYS = {Size.FULL: 10_000_000, Size.QUICK: 1_000_000, Size.TINY: 2_000}
 #: Of each distribution, and rows of each.
@@ -133,7 +133,7 @@ class Bench:
 
     def _choose(self, distribution: str, rows: int) -> list[int]:
         if distribution == "distinct":
-            return self.random.choice(self.keys, rows, replace=False, shuffle=True).tolist()  # type: ignore[no-any-return]
+            return self.random.choice(self.keys, rows, replace=False, shuffle=True).tolist()  # type: ignore[no-any-return]  # numpy
         if distribution == "uniform":
             return self.random.integers(0, self.keys, rows).tolist()  # type: ignore[no-any-return]
         ranks = self.random.zipf(1.2, rows) % self.keys

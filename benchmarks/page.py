@@ -15,7 +15,7 @@ from typing import Any
 PROJECT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(PROJECT)]
 
-from benchmarks.tables import Table  # noqa: E402
+from benchmarks.tables import Table  # noqa: E402 - behind the path that finds it
 
 BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
 #: Suites whose tables have curves: what lies across, what upwards, and on which scale.

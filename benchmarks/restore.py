@@ -17,18 +17,18 @@ from statistics import median
 PROJECT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(PROJECT), str(PROJECT / "src")]
 
-from benchmarks import suite  # noqa: E402
-from benchmarks.backends import VALUE_BYTES, Bench, backend_of  # noqa: E402
-from benchmarks.catalogue import Size  # noqa: E402
-from benchmarks.large_state import CODEC, state_bytes, write_state  # noqa: E402
-from benchmarks.tables import Cell, Table  # noqa: E402
-from holdfast.state.handles import KeyedSnapshot  # noqa: E402
-from holdfast.state.keygroups import KeyGroupRange  # noqa: E402
-from holdfast.state.regrouping import Regrouping  # noqa: E402
-from holdfast.state.restore import KeyedShare, restore_into  # noqa: E402
-from holdfast.state.snapshot_files import FileSnapshotReader, FileSnapshotWriter  # noqa: E402
-from holdfast.state.snapshot_io import CountingReader  # noqa: E402
-from holdfast.state.store import Stamp, StateBackend  # noqa: E402
+from benchmarks import suite  # noqa: E402 - behind the path that finds it
+from benchmarks.backends import VALUE_BYTES, Bench, backend_of  # noqa: E402 - behind the path that finds it
+from benchmarks.catalogue import Size  # noqa: E402 - behind the path that finds it
+from benchmarks.large_state import CODEC, state_bytes, write_state  # noqa: E402 - behind the path that finds it
+from benchmarks.tables import Cell, Table  # noqa: E402 - behind the path that finds it
+from holdfast.state.handles import KeyedSnapshot  # noqa: E402 - behind the path that finds it
+from holdfast.state.keygroups import KeyGroupRange  # noqa: E402 - behind the path that finds it
+from holdfast.state.regrouping import Regrouping  # noqa: E402 - behind the path that finds it
+from holdfast.state.restore import KeyedShare, restore_into  # noqa: E402 - behind the path that finds it
+from holdfast.state.snapshot_files import FileSnapshotReader, FileSnapshotWriter  # noqa: E402 - behind the path that finds it
+from holdfast.state.snapshot_io import CountingReader  # noqa: E402 - behind the path that finds it
+from holdfast.state.store import Stamp, StateBackend  # noqa: E402 - behind the path that finds it
 
 MAX_PARALLELISM = 128
 #: Beside the ranges: what it costs to compute the key groups anew.

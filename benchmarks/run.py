@@ -14,10 +14,10 @@ from typing import Any
 PROJECT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(PROJECT), str(PROJECT / "src")]
 
-from benchmarks import machine, measure, page, report, suite  # noqa: E402
-from benchmarks.catalogue import Entry, Size, select  # noqa: E402
-from benchmarks.environments import CACHE  # noqa: E402
-from benchmarks.tables import Table  # noqa: E402
+from benchmarks import machine, measure, page, report, suite  # noqa: E402 - behind the path that finds it
+from benchmarks.catalogue import Entry, Size, select  # noqa: E402 - behind the path that finds it
+from benchmarks.environments import CACHE  # noqa: E402 - behind the path that finds it
+from benchmarks.tables import Table  # noqa: E402 - behind the path that finds it
 
 THROUGHPUT = "throughput"
 

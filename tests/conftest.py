@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 # By name, for a clone that is not installed.
-from holdfast.pytest_plugin import holdfast_spark, holdfast_spark_options  # noqa: F401
+from holdfast.pytest_plugin import holdfast_spark, holdfast_spark_options  # noqa: F401 - fixtures are found by name
 from tests.kit.class_archive import quick_start
 
 # Machines that run the suite share their cores, so the time of a single example says nothing.
@@ -69,7 +69,7 @@ def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 
 @pytest.fixture(scope="session")
-def spark(holdfast_spark: Any) -> Any:  # noqa: F811
+def spark(holdfast_spark: Any) -> Any:  # noqa: F811 - a fixture asks by name
     """One local Spark application for all tests that need one in this process."""
     holdfast_spark.sparkContext.setLogLevel("OFF")
     return holdfast_spark

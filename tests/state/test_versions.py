@@ -57,7 +57,7 @@ def test_steps_and_version_agree() -> None:
     with pytest.raises(ProgramError, match="lead to the present version"):
         ValueStateDescriptor("x").migrate_from(1, str).version(1)
     with pytest.raises(ProgramError, match="cannot be called"):
-        ValueStateDescriptor("x").migrate_from(0, 7)  # type: ignore[arg-type]
+        ValueStateDescriptor("x").migrate_from(0, 7)  # type: ignore[arg-type]  # what is refused
     assert ValueStateDescriptor("x").version(5).migrate_from(0, str).versions.current == 5
 
 

@@ -255,7 +255,7 @@ def test_a_key_has_its_state_under_one_name(backend: str) -> None:
     with KeyedOperatorHarness(Two(*old), first, Types.LONG(), backend=backend) as harness:
         snapshot = harness.push((1, 1)).snapshot()
     both = MapStateDescriptor("one", Types.LONG(), Types.LONG()).renamed_from("two")
-    with pytest.raises(StateMigrationError, match="key 1: the state is stored under two names"):  # noqa: SIM117
+    with pytest.raises(StateMigrationError, match="key 1: the state is stored under two names"):  # noqa: SIM117 - the harness must see the error first
         with KeyedOperatorHarness.restore(snapshot, Two(both), first, Types.LONG(), backend=backend) as harness:
             harness.push((1, 1))
 

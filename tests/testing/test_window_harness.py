@@ -140,4 +140,4 @@ def test_what_is_no_function_of_windows_is_refused() -> None:
     with pytest.raises(ProgramError, match="no function of windows"):
         WindowHarness(7, TEN, first)
     with pytest.raises(ProgramError, match="no option 'triger'"):
-        WindowHarness(SumRows(), TEN, first, triger=CountTrigger.of(1))  # type: ignore[call-arg]
+        WindowHarness(SumRows(), TEN, first, triger=CountTrigger.of(1))  # type: ignore[call-arg]  # what is refused

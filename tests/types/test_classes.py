@@ -76,7 +76,7 @@ def test_types_have_a_stored_form(value: Any) -> None:
 def test_keys_are_hashed_as_the_struct_that_they_are_in_arrow(key: Any) -> None:
     codec = KeyCodec.for_type(resolve(type(key)))
     assert codec.decode(codec.encode(key)) == key
-    values = dict(zip(codec.type_info.field_names, codec.identity(key), strict=True))  # type: ignore[attr-defined, call-overload]
+    values = dict(zip(codec.type_info.field_names, codec.identity(key), strict=True))  # type: ignore[attr-defined, call-overload]  # a composite
     column = pa.array([values], codec.type_info.arrow_type())
     assert codec.hash(key) == codec.hash_array(column)[0]
 

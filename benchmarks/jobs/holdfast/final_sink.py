@@ -28,13 +28,13 @@ class FinalSink(CheckingSink):
     ``committed`` gives the number of keys, and the sum of their last columns.
     """
 
-    def begin(self, name: TransactionName) -> Totals:  # type: ignore[override]
+    def begin(self, name: TransactionName) -> Totals:  # type: ignore[override]  # its own kind of transaction
         return Totals(name)
 
-    def write(self, transaction: Totals, batch: Batch) -> None:  # type: ignore[override]
+    def write(self, transaction: Totals, batch: Batch) -> None:  # type: ignore[override]  # its own kind of transaction
         transaction.batches.append([_numbers(batch, column) for column in (0, *self._columns)])
 
-    def pre_commit(self, transaction: Totals) -> bytes:  # type: ignore[override]
+    def pre_commit(self, transaction: Totals) -> bytes:  # type: ignore[override]  # its own kind of transaction
         nothing = np.zeros((1 + len(self._columns), 0), dtype=np.int64)
         np.save(self._staged(transaction.name), np.concatenate([nothing, *map(np.array, transaction.batches)], axis=1))
         return msgspec.msgpack.encode(Counted(transaction.name))

@@ -106,7 +106,7 @@ class RowContext:
     def timestamp(self) -> int:
         """The row's event time in milliseconds; None on a stream without timestamps. Declared as in PyFlink: programs
         that set timers by it are on streams that have them."""
-        return self.current_timestamp  # type: ignore[return-value]
+        return self.current_timestamp  # type: ignore[return-value]  # as PyFlink declares it
 
 
 class ProcessContext(RowContext):

@@ -33,7 +33,7 @@ class Patience:
             except BaseException as error:
                 answer.set_exception(error)
 
-        self._running = answer  # type: ignore[assignment]
+        self._running = answer  # type: ignore[assignment]  # of whatever type was asked for
         threading.Thread(target=run, name="holdfast-storage", daemon=True).start()
         try:
             return answer.result(self.SECONDS)

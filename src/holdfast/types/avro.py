@@ -147,7 +147,7 @@ def _logical(schema: Mapping[str, Any]) -> tuple[TypeInformation, FromJson] | No
     if name not in _LOGICAL:
         return None
     unit = dt.timedelta(days=1) if name == "date" else dt.timedelta(microseconds=1 if "micros" in name else 1000)
-    moment: FromJson = lambda count: _EPOCH + count * unit  # noqa: E731
+    moment: FromJson = lambda count: _EPOCH + count * unit  # noqa: E731 - a name for one of several
     if name == "date":
         return BasicTypeInfo(_LOGICAL[name]), lambda count: moment(count).date()
     if name.startswith("time-"):

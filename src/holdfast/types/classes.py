@@ -132,7 +132,7 @@ class DataclassTypeInfo(ClassTypeInfo):
 
     @property
     def immutable(self) -> bool:
-        frozen = self.cls is not None and self.cls.__dataclass_params__.frozen  # type: ignore[attr-defined]
+        frozen = self.cls is not None and self.cls.__dataclass_params__.frozen  # type: ignore[attr-defined]  # of dataclasses
         return frozen and all(type_info.immutable for type_info in self.field_types)
 
     def declared_default(self, name: str) -> Default | None:
@@ -160,7 +160,7 @@ class NamedTupleTypeInfo(ClassTypeInfo):
         return all(type_info.immutable for type_info in self.field_types)
 
     def declared_default(self, name: str) -> Default | None:
-        defaults: dict[str, Any] = self.require_class()._field_defaults  # type: ignore[attr-defined]
+        defaults: dict[str, Any] = self.require_class()._field_defaults  # type: ignore[attr-defined]  # of NamedTuples
         return (lambda: defaults[name]) if name in defaults else None
 
 
@@ -180,7 +180,7 @@ class StructTypeInfo(ClassTypeInfo):
 
     @property
     def immutable(self) -> bool:
-        frozen = self.cls is not None and self.cls.__struct_config__.frozen  # type: ignore[attr-defined]
+        frozen = self.cls is not None and self.cls.__struct_config__.frozen  # type: ignore[attr-defined]  # of structs
         return frozen and all(type_info.immutable for type_info in self.field_types)
 
     def declared_default(self, name: str) -> Default | None:
