@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable
 from typing import Any
 
 from holdfast.errors import StateAccessError
 from holdfast.state.handles import StateMeta
 from holdfast.state.key_table import KeyContext, KeyTable
 from holdfast.state.keys import KeyCodec
-from holdfast.state.layout import id_bytes, sized
+from holdfast.state.layout import HEAD_LENGTH, id_bytes, read_sized, sized
 from holdfast.state.store import LocalStore
 
 #: Sized bytes of the namespace that states have unless an operator sets another one.
@@ -51,6 +51,20 @@ class StateAccess:
             self._spill()
 
 
+class Cached:
+    """What a cache holds of one key: the bytes that the stored keys of its entries begin with, and when it was changed.
+
+    It is found by the key once for each access. What a flush needs is in it, and is not looked up again.
+    """
+
+    __slots__ = ("changed_in", "head")
+
+    def __init__(self, head: bytes) -> None:
+        self.head = head
+        #: The number of the flush that writes it, or wrote it last.
+        self.changed_in = -1
+
+
 class Pending:
     """What a flush writes: ranges to delete first, then entries."""
 
@@ -62,18 +76,19 @@ class Pending:
 
 
 class Space:
-    """The cache of one namespace: by identity, ``live`` entries, and the user's keys of those that are ``dirty``."""
+    """The cache of one namespace, by the identities of keys."""
 
-    __slots__ = ("dirty", "live", "namespace")
+    __slots__ = ("live", "namespace")
 
     def __init__(self, namespace: bytes) -> None:
         self.namespace = namespace
         self.live: dict[Hashable, Any] = {}
-        self.dirty: dict[Hashable, Any] = {}
 
 
 class KeyedState(ABC):
-    """A state of a backend. ``_live`` and ``_dirty`` are those of the current namespace."""
+    """A state of a backend. ``_live`` is the cache of the current namespace; ``_dirty`` is what the flush with the
+    number ``_flush`` is to write, of all of them.
+    """
 
     def __init__(self, access: StateAccess, meta: StateMeta, namespaces: KeyCodec | None) -> None:
         self._access = access
@@ -83,6 +98,8 @@ class KeyedState(ABC):
         self._id = id_bytes(meta.state_id)
         self._namespaces = namespaces
         self._namespace: Any = None
+        self._dirty: list[Any] = []
+        self._flush = 0
         self._spaces: dict[Hashable, Space] = {None: Space(VOID)}
         self._enter(self._spaces[None])
 
@@ -99,9 +116,16 @@ class KeyedState(ABC):
         self._namespace = namespace
         self._enter(space)
 
-    @abstractmethod
     def collect(self, pending: Pending) -> None:
         """Hand over what changed, and take it as written."""
+        if self._dirty:
+            self._collect(self._dirty, pending)
+            self._dirty = []
+            self._flush += 1
+
+    @abstractmethod
+    def _collect(self, changed: list[Any], pending: Pending) -> None:
+        """Hand over what these objects of the caches have that is not written."""
 
     def drop_caches(self) -> None:
         """Forget what is cached; nothing may be dirty."""
@@ -116,17 +140,17 @@ class KeyedState(ABC):
         """
         for space in self._spaces.values():
             if space.namespace is not VOID:
-                for identity in [identity for identity, cell in space.live.items() if self._is_empty(cell)]:
+                for identity in [identity for identity, cached in space.live.items() if self._is_empty(cached)]:
                     del space.live[identity]
         kept = (self._spaces[None], self._space)
         self._spaces = {identity: space for identity, space in self._spaces.items() if space.live or space in kept}
 
-    def _is_empty(self, cell: Any) -> bool:
+    @abstractmethod
+    def _is_empty(self, cached: Any) -> bool:
         """Whether a cached object says that the key has nothing."""
-        return cell is None
 
     def cached_entries(self) -> int:
-        return sum(self._weigh(cell) for space in self._spaces.values() for cell in space.live.values())
+        return sum(self._weigh(cached) for space in self._spaces.values() for cached in space.live.values())
 
     def trim(self, entries: int) -> int:
         """Forget at least so many cached entries, oldest first, if there are; how many are left to forget elsewhere."""
@@ -137,14 +161,19 @@ class KeyedState(ABC):
                 entries -= self._weigh(space.live.pop(identity))
         return max(entries, 0)
 
-    def _weigh(self, cell: Any) -> int:
+    @abstractmethod
+    def _weigh(self, cached: Any) -> int:
         """How many entries a cached object counts for."""
-        return 1
+
+    def _mark(self, cached: Cached) -> None:
+        """It was changed."""
+        if cached.changed_in != self._flush:
+            cached.changed_in = self._flush
+            self._dirty.append(cached)
 
     def _enter(self, space: Space) -> None:
         self._space = space
         self._live = space.live
-        self._dirty = space.dirty
 
     def _codec(self) -> KeyCodec:
         if self._namespaces is None:
@@ -154,25 +183,19 @@ class KeyedState(ABC):
             )
         return self._namespaces
 
-    def _head(self, space: Space, identity: Hashable, key: Any) -> bytes:
-        """The stored key of a key's entry, or what the stored keys of its entries begin with."""
-        group, sized_key = self._access.keys.parts(identity, key)
-        return group + self._id + sized_key + space.namespace
+    def _current_head(self) -> bytes:
+        """The stored key of the current key's entry, or what the stored keys of its entries begin with."""
+        group, sized_key = self._access.keys.parts(self._context.identity, self._context.key)
+        return group + self._id + sized_key + self._space.namespace
 
-    def _heads(self, space: Space, keys: dict[Hashable, Any]) -> list[bytes]:
+    def _heads(self, keys: dict[Hashable, Any]) -> list[bytes]:
         """The heads of many keys by identity."""
-        own, namespace = self._id, space.namespace
+        own, namespace = self._id, self._space.namespace
         return [group + own + sized_key + namespace for group, sized_key in self._access.keys.many(keys)]
 
-    def _current_head(self) -> bytes:
-        return self._head(self._space, self._context.identity, self._context.key)
-
-    def _dirty_spaces(self) -> Iterator[Space]:
-        """Namespaces with changes, their marks being reset once the caller has taken them."""
-        for space in self._spaces.values():
-            if space.dirty:
-                yield space
-                space.dirty.clear()
+    def _key_of(self, head: bytes) -> Any:
+        """The key whose entries begin with ``head``."""
+        return self._access.keys.codec.decode(read_sized(head, HEAD_LENGTH)[0])
 
 
 class MergingNamespaces(KeyedState):

@@ -8,7 +8,7 @@ from typing import Any
 from holdfast.errors import StateTypeError
 from holdfast.state.cells import Cells
 from holdfast.state.handles import StateMeta
-from holdfast.state.keyed_state import MergingNamespaces, Pending, StateAccess
+from holdfast.state.keyed_state import Cached, MergingNamespaces, Pending, StateAccess
 from holdfast.state.keys import KeyCodec
 from holdfast.state.layout import number_bytes, prefix_end, read_number
 from holdfast.state.states import ListState
@@ -18,7 +18,7 @@ _CACHED_ELEMENTS = 256
 _FIRST_CHUNK = 0
 
 
-class _CachedList:
+class _CachedList(Cached):
     """``added``: cells that are not yet written. ``stored``: the cells that are, where they are known.
 
     ``replaced``: what is stored is to be deleted first. ``next_chunk``: the number of the next chunk, where it is
@@ -27,7 +27,8 @@ class _CachedList:
 
     __slots__ = ("added", "next_chunk", "replaced", "stored")
 
-    def __init__(self) -> None:
+    def __init__(self, head: bytes) -> None:
+        super().__init__(head)
         self.added: list[Any] = []
         self.stored: list[Any] | None = None
         self.replaced = False
@@ -60,13 +61,12 @@ class KeyedListState(MergingNamespaces, ListState[Any]):
     def clear(self) -> None:
         self._replace([])
 
-    def collect(self, pending: Pending) -> None:
-        for space in self._dirty_spaces():
-            for identity, key in space.dirty.items():
-                head = self._head(space, identity, key)
-                self._collect_list(head, space.live[identity], pending)
+    def _collect(self, changed: list[Any], pending: Pending) -> None:
+        for cached in changed:
+            self._collect_list(cached, pending)
 
-    def _collect_list(self, head: bytes, cached: _CachedList, pending: Pending) -> None:
+    def _collect_list(self, cached: _CachedList, pending: Pending) -> None:
+        head = cached.head
         if cached.replaced:
             pending.ranges.append((head, prefix_end(head)))
             cached.next_chunk = _FIRST_CHUNK
@@ -82,12 +82,11 @@ class KeyedListState(MergingNamespaces, ListState[Any]):
         self._remember(cached, None if cached.stored is None else cached.stored + cached.added)
         cached.added = []
 
-    def _is_empty(self, cell: Any) -> bool:
-        cached: _CachedList = cell
+    def _is_empty(self, cached: _CachedList) -> bool:
         return cached.stored == []
 
-    def _weigh(self, cell: Any) -> int:
-        return 1 + len(cell.stored or ())
+    def _weigh(self, cached: _CachedList) -> int:
+        return 1 + len(cached.stored or ())
 
     def _admit(self, value: Any) -> Any:
         if value is None:
@@ -97,15 +96,14 @@ class KeyedListState(MergingNamespaces, ListState[Any]):
     def _cached(self, identity: Hashable) -> _CachedList:
         cached: _CachedList | None = self._live.get(identity)
         if cached is None:
-            self._current_head()
+            head = self._current_head()
             self._access.make_room()
-            cached = self._live[identity] = _CachedList()
+            cached = self._live[identity] = _CachedList(head)
         return cached
 
     def _changing(self) -> _CachedList:
-        identity = self._context.identity
-        cached = self._cached(identity)
-        self._dirty[identity] = self._context.key
+        cached = self._cached(self._context.identity)
+        self._mark(cached)
         return cached
 
     def _replace(self, cells: list[Any]) -> None:
@@ -119,7 +117,7 @@ class KeyedListState(MergingNamespaces, ListState[Any]):
             return cached.added
         stored = cached.stored
         if stored is None:
-            head = self._current_head()
+            head = cached.head
             revive = self._cells.revive_chunk
             stored = [cell for _, data in self._store.scan(head, prefix_end(head)) for cell in revive(data)]
             self._access.room -= len(stored)

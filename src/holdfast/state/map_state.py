@@ -10,7 +10,7 @@ from typing import Any
 from holdfast.errors import StateTypeError
 from holdfast.state.cells import Cells
 from holdfast.state.handles import StateMeta
-from holdfast.state.keyed_state import KeyedState, Pending, StateAccess
+from holdfast.state.keyed_state import Cached, KeyedState, Pending, StateAccess
 from holdfast.state.keys import KeyCodec
 from holdfast.state.layout import prefix_end
 from holdfast.state.states import MapState
@@ -23,7 +23,7 @@ ABSENT = object()
 _NONE = b""
 
 
-class _CachedMap:
+class _CachedMap(Cached):
     """Entries by identity of their map keys: (map key, cell), the ``dirty`` ones not yet written.
 
     ``complete``: entries that are not here do not exist. ``cleared``: what is stored is to be deleted first. ``order``:
@@ -32,7 +32,8 @@ class _CachedMap:
 
     __slots__ = ("cleared", "complete", "dirty", "entries", "order")
 
-    def __init__(self) -> None:
+    def __init__(self, head: bytes) -> None:
+        super().__init__(head)
         self.entries: dict[Hashable, tuple[Any, Any]] = {}
         self.dirty: set[Hashable] = set()
         self.cleared = False
@@ -97,14 +98,14 @@ class KeyedMapState(KeyedState, MapState[Any, Any]):
         cached.dirty = set()
         cached.order = None
         cached.cleared = cached.complete = True
-        self._dirty[self._context.identity] = self._context.key
+        self._mark(cached)
 
-    def collect(self, pending: Pending) -> None:
-        for space in self._dirty_spaces():
-            for identity, key in space.dirty.items():
-                self._collect_map(self._head(space, identity, key), space.live[identity], pending)
+    def _collect(self, changed: list[Any], pending: Pending) -> None:
+        for cached in changed:
+            self._collect_map(cached, pending)
 
-    def _collect_map(self, head: bytes, cached: _CachedMap, pending: Pending) -> None:
+    def _collect_map(self, cached: _CachedMap, pending: Pending) -> None:
+        head = cached.head
         if cached.cleared:
             pending.ranges.append((head, prefix_end(head)))
             cached.cleared = False
@@ -121,11 +122,11 @@ class KeyedMapState(KeyedState, MapState[Any, Any]):
                 pending.writes.append((stored, _NONE if cell is None else self._cells.pack([cell])[0]))
         cached.dirty.clear()
 
-    def _is_empty(self, cell: Any) -> bool:
-        return cell.complete and not cell.entries
+    def _is_empty(self, cached: _CachedMap) -> bool:
+        return cached.complete and not cached.entries
 
-    def _weigh(self, cell: Any) -> int:
-        return 1 + len(cell.entries)
+    def _weigh(self, cached: _CachedMap) -> int:
+        return 1 + len(cached.entries)
 
     def _identity(self, key: Any) -> Hashable:
         if key is None:
@@ -136,9 +137,9 @@ class KeyedMapState(KeyedState, MapState[Any, Any]):
     def _cached(self) -> _CachedMap:
         cached: _CachedMap | None = self._live.get(self._context.identity)
         if cached is None:
-            self._current_head()
+            head = self._current_head()
             self._access.make_room()
-            cached = self._live[self._context.identity] = _CachedMap()
+            cached = self._live[self._context.identity] = _CachedMap(head)
         return cached
 
     def _cell(self, key: Any) -> Any:
@@ -149,7 +150,7 @@ class KeyedMapState(KeyedState, MapState[Any, Any]):
             return found[1]
         if cached.complete:
             return ABSENT
-        cell = self._revive(self._store.get(self._current_head() + self._map_keys.encode(key)))
+        cell = self._revive(self._store.get(cached.head + self._map_keys.encode(key)))
         self._access.make_room()
         self._remember(self._cached(), identity, (self._normal(key), cell))
         return cell
@@ -173,7 +174,7 @@ class KeyedMapState(KeyedState, MapState[Any, Any]):
         else:
             cached.entries[identity] = (known[0], cell)
         cached.dirty.add(identity)
-        self._dirty[self._context.identity] = self._context.key
+        self._mark(cached)
 
     def _normal(self, key: Any) -> Any:
         return key if self._trivial else self._map_keys.normalise(key)
@@ -188,9 +189,10 @@ class KeyedMapState(KeyedState, MapState[Any, Any]):
         cached = self._cached()
         if cached.complete:
             return iter([entry for entry in cached.entries.values() if entry[1] is not ABSENT])
-        return self._merged(cached, self._current_head())
+        return self._merged(cached)
 
-    def _merged(self, cached: _CachedMap, head: bytes) -> Iterator[tuple[Any, Any]]:
+    def _merged(self, cached: _CachedMap) -> Iterator[tuple[Any, Any]]:
+        head = cached.head
         overrides = dict(cached.entries)
         read: list[tuple[Hashable, tuple[Any, Any]]] = []
         for stored, data in self._store.scan(head, prefix_end(head)):

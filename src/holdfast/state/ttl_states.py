@@ -35,7 +35,7 @@ class ExpiringState(KeyedState):
 
     def collect(self, pending: Pending) -> None:
         before = len(pending.writes)
-        super().collect(pending)  # type: ignore[safe-super]
+        super().collect(pending)
         self.written += len(pending.writes) - before
 
     def forget(self, entries: Iterable[tuple[bytes, Hashable]]) -> None:
@@ -55,11 +55,10 @@ class ExpiringState(KeyedState):
 class _ExpiringValue(ExpiringState, SingleValue):
     def _get(self) -> Any:
         now = self._at_access()
-        identity = self._context.identity
         try:
-            cell = self._live[identity]
+            cell = self._live[self._context.identity].cell
         except KeyError:
-            cell = self._load()
+            cell = self._load().cell
         if cell is None:
             return None
         value, touched = cell
@@ -68,18 +67,12 @@ class _ExpiringValue(ExpiringState, SingleValue):
             self.clear()
             return cells.open(cell) if cells.returns_expired else None
         if cells.renews and touched < now:
-            self._live[identity] = (value, now)
-            self._dirty[identity] = self._context.key
+            self._set((value, now))
         return value if value.__class__ is not Encoded else self._decode(value.data)
 
     def _put(self, value: Any) -> None:
         self._at_access()
-        cell = self._cells.admit(value)
-        identity = self._context.identity
-        if identity not in self._live:
-            self._admit_key(identity)
-        self._live[identity] = cell
-        self._dirty[identity] = self._context.key
+        self._set(self._cells.admit(value))
 
 
 class ExpiringValueState(_ExpiringValue, KeyedValueState):

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import cached_property
-from itertools import islice
+from itertools import islice, repeat
 from types import NoneType
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 
 from holdfast.errors import StateTypeError
 from holdfast.state.cells import Cells, Encoded
 from holdfast.state.handles import StateMeta
-from holdfast.state.key_table import NO_KEY
-from holdfast.state.keyed_state import KeyedState, MergingNamespaces, Pending, Space, StateAccess
+from holdfast.state.keyed_state import Cached, KeyedState, MergingNamespaces, Pending, StateAccess
 from holdfast.state.keys import KeyCodec
 from holdfast.state.states import AggregatingState, ReducingState, ValueState
 from holdfast.types.columns import Column
@@ -24,8 +23,25 @@ from holdfast.types.columns import Column
 _AT_ONCE = 100_000
 
 
+def _no_cells(heads: list[bytes]) -> Iterable[Any]:
+    """For keys that are written without being read."""
+    return repeat(None, len(heads))
+
+
+class CachedValue(Cached):
+    """The cell of a key; None is a key without a value."""
+
+    __slots__ = ("cell",)
+
+    def __init__(self, head: bytes, cell: Any) -> None:
+        # Not by super(): one is made for every key that an epoch touches.
+        self.head = head
+        self.changed_in = -1
+        self.cell = cell
+
+
 class SingleValue(KeyedState):
-    """One cell per key; None is a key without a value.
+    """One cell per key.
 
     Once a key is in the cache, reading and writing it is a dict operation each. Everything else happens when a key
     is touched first in an epoch, and in ``collect``.
@@ -38,70 +54,77 @@ class SingleValue(KeyedState):
         self._decode = cells.decode
 
     def clear(self) -> None:
-        identity = self._context.identity
-        if identity not in self._live:
-            self._admit_key(identity)
-        self._live[identity] = None
-        self._dirty[identity] = self._context.key
+        self._set(None)
 
-    def collect(self, pending: Pending) -> None:
-        for space in self._dirty_spaces():
-            heads = self._heads(space, space.dirty)
-            cells = list(map(space.live.__getitem__, space.dirty))
-            if None in cells:
-                present = [cell for cell in cells if cell is not None]
-                packed = iter(self._pack(space, present))
-                pending.writes += [
-                    (head, None if cell is None else next(packed)) for head, cell in zip(heads, cells, strict=True)
-                ]
-            else:
-                pending.writes += zip(heads, self._pack(space, cells), strict=True)
+    def cached_entries(self) -> int:
+        return sum(len(space.live) for space in self._spaces.values())
 
-    def _pack(self, space: Space, cells: list[Any]) -> list[bytes]:
+    def _weigh(self, cached: CachedValue) -> int:
+        return 1
+
+    def _is_empty(self, cached: CachedValue) -> bool:
+        return cached.cell is None
+
+    def _collect(self, changed: list[CachedValue], pending: Pending) -> None:
+        cells = [cached.cell for cached in changed]
+        if None in cells:
+            packed = iter(self._pack([cached for cached in changed if cached.cell is not None]))
+            pending.writes += [(cached.head, None if cached.cell is None else next(packed)) for cached in changed]
+        else:
+            pending.writes += zip([cached.head for cached in changed], self._pack(changed), strict=True)
+
+    def _pack(self, changed: list[CachedValue]) -> list[bytes]:
         try:
-            return self._cells.pack(cells)
+            return self._cells.pack([cached.cell for cached in changed])
         except StateTypeError:
-            for identity, key in space.dirty.items():
-                self._check(space.live[identity], key)
+            for cached in changed:
+                self._check(cached)
             raise
 
-    def _check(self, cell: Any, key: Any) -> None:
+    def _check(self, cached: CachedValue) -> None:
         try:
-            if cell is not None:
-                self._cells.pack([cell])
+            self._cells.pack([cached.cell])
         except StateTypeError as error:
+            key = self._key_of(cached.head)
             raise StateTypeError(
                 f"State '{self.name}' of operator '{self._access.operator_name}', key {key!r:.100}: {error}"
             ) from error
 
     def _get(self) -> Any:
         try:
-            cell = self._live[self._context.identity]
+            cell = self._live[self._context.identity].cell
         except KeyError:
-            cell = self._load()
+            cell = self._load().cell
         return cell if cell.__class__ is not Encoded else self._decode(cell.data)
 
     def _put(self, value: Any) -> None:
-        identity = self._context.identity
-        if value.__class__ is not self._plain:
-            value = self._cells.admit(value)
-        if identity not in self._live:
-            self._admit_key(identity)
-        self._live[identity] = value
-        self._dirty[identity] = self._context.key
+        self._set(value if value.__class__ is self._plain else self._cells.admit(value))
 
-    def _load(self) -> Any:
-        data = self._store.get(self._current_head())
-        cell = None if data is None else self._cells.revive(data)
-        self._access.make_room()
-        self._live[self._context.identity] = cell
-        return cell
+    def _set(self, cell: Any) -> None:
+        """Give the current key another cell."""
+        try:
+            cached = self._live[self._context.identity]
+        except KeyError:
+            cached = self._admit_key()
+        cached.cell = cell
+        if cached.changed_in != self._flush:
+            cached.changed_in = self._flush
+            self._dirty.append(cached)
 
-    def _admit_key(self, identity: Hashable) -> None:
+    def _load(self) -> CachedValue:
+        """A key that is read first."""
+        head = self._current_head()
+        data = self._store.get(head)
+        return self._remember(CachedValue(head, None if data is None else self._cells.revive(data)))
+
+    def _admit_key(self) -> CachedValue:
         """A key that is written without having been read."""
-        if identity is NO_KEY:
-            self._current_head()
+        return self._remember(CachedValue(self._current_head(), None))
+
+    def _remember(self, cached: CachedValue) -> CachedValue:
         self._access.make_room()
+        self._live[self._context.identity] = cached
+        return cached
 
 
 class KeyedValueState(SingleValue, ValueState[Any]):
@@ -111,29 +134,30 @@ class KeyedValueState(SingleValue, ValueState[Any]):
 
     def value(self) -> Any:
         try:
-            cell = self._live[self._context.identity]
+            cell = self._live[self._context.identity].cell
         except KeyError:
-            cell = self._load()
+            cell = self._load().cell
         return cell if cell.__class__ is not Encoded else self._decode(cell.data)
 
     def update(self, value: Any) -> None:
-        if value.__class__ is not self._plain:
-            if value is None:
-                return self.clear()
+        if value.__class__ is not self._plain and value is not None:
             value = self._cells.admit(value)
-        identity = self._context.identity
-        if identity not in self._live:
-            self._admit_key(identity)
-        self._live[identity] = value
-        self._dirty[identity] = self._context.key
-        return None
-
+        try:
+            cached = self._live[self._context.identity]
+        except KeyError:
+            cached = self._admit_key()
+        cached.cell = value
+        if cached.changed_in != self._flush:
+            cached.changed_in = self._flush
+            self._dirty.append(cached)
 
     def get_many(self, keys: pa.Array) -> pa.Array:
         values: list[Any] = []
         for identities, their_keys in self._access.keys.slices(keys, _AT_ONCE):
-            self._load_many(identities, their_keys)
-            values += map(self._cells.open, map(self._live.__getitem__, identities))
+            values += [
+                self._cells.open(cached.cell)
+                for cached in self._cached_many(identities, their_keys, self._stored_cells)
+            ]
         return self._column.write(values)
 
     def put_many(self, keys: pa.Array, values: pa.Array) -> None:
@@ -144,27 +168,40 @@ class KeyedValueState(SingleValue, ValueState[Any]):
             )
         remaining = iter(self._column.read(values))
         for identities, their_keys in self._access.keys.slices(keys, _AT_ONCE):
-            self._access.make_room(len(identities))
             cells = list(islice(remaining, len(identities)))
             if not set(map(type, cells)) <= {self._plain, NoneType}:
                 cells = [None if value is None else self._cells.admit(value) for value in cells]
-            self._live.update(zip(identities, cells, strict=True))
-            self._dirty.update(zip(identities, their_keys, strict=True))
+            flush, dirty = self._flush, self._dirty
+            for cached, cell in zip(self._cached_many(identities, their_keys, _no_cells), cells, strict=True):
+                cached.cell = cell
+                if cached.changed_in != flush:
+                    cached.changed_in = flush
+                    dirty.append(cached)
 
     @cached_property
     def _column(self) -> Column:
         return Column(self._cells.serializer.type_info, f"state '{self.name}'")
 
-    def _load_many(self, identities: Sequence[Hashable], keys: Sequence[Any]) -> None:
-        """Have all of them in the cache. To make room may empty it."""
-        if all(map(self._live.__contains__, identities)):
-            return
-        self._access.make_room(len(identities))
-        live = self._live
-        missing = {identity: key for identity, key in zip(identities, keys, strict=True) if identity not in live}
-        found = self._store.get_many(self._heads(self._space, missing))
+    def _cached_many(
+        self, identities: Sequence[Hashable], keys: Sequence[Any], read: Callable[[list[bytes]], Iterable[Any]]
+    ) -> list[CachedValue]:
+        """What the cache has of keys, having taken in those that it did not have: their cells are what ``read`` gives
+        for their heads.
+        """
+        found = list(map(self._live.get, identities))
+        if not all(found):
+            self._access.make_room(found.count(None))
+            # That may have emptied the cache.
+            live = self._live
+            missing = {identity: key for identity, key in zip(identities, keys, strict=True) if identity not in live}
+            heads = self._heads(missing)
+            live.update(zip(missing, map(CachedValue, heads, read(heads)), strict=True))
+            found = list(map(live.get, identities))
+        return cast(list[CachedValue], found)
+
+    def _stored_cells(self, heads: list[bytes]) -> Iterable[Any]:
         revive = self._cells.revive
-        live.update(zip(missing, (None if data is None else revive(data) for data in found), strict=True))
+        return [None if data is None else revive(data) for data in self._store.get_many(heads)]
 
 
 class _Combining(SingleValue, MergingNamespaces):
@@ -174,7 +211,7 @@ class _Combining(SingleValue, MergingNamespaces):
         """Whoever has what ``get`` gave of an owned value may change it from now on."""
         value = self._get()
         if value is not None:
-            self._live[self._context.identity] = self._cells.copy(value)
+            self._live[self._context.identity].cell = self._cells.copy(value)
 
     def _take(self) -> list[Any]:
         value = self._get()
