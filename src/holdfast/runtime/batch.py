@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,22 +25,31 @@ class Origin:
 
 
 class ReceivedKeys:
-    """The keys of rows that came through an exchange: a column, of which Python keys are made on first use, once."""
+    """The keys of rows that came through an exchange, of which Python keys are made on first use, once."""
 
-    __slots__ = ("_column", "_read", "_values")
+    __slots__ = ("_column", "_read", "_values", "_wire")
 
-    def __init__(self, read: Callable[[], list[Any]], column: Callable[[], pa.Array]) -> None:
+    def __init__(
+        self,
+        wire: pa.RecordBatch,
+        read: Callable[[pa.RecordBatch], list[Any]],
+        column: Callable[[pa.RecordBatch], pa.Array],
+    ) -> None:
+        self._wire = wire
         self._read = read
         self._column = column
         self._values: list[Any] | None = None
 
     def values(self) -> list[Any]:
         if self._values is None:
-            self._values = self._read()
+            self._values = self._read(self._wire)
         return self._values
 
     def column(self) -> pa.Array:
-        return self._column()
+        return self._column(self._wire)
+
+    def slice(self, start: int, rows: int) -> ReceivedKeys:
+        return ReceivedKeys(self._wire.slice(start, rows), self._read, self._column)
 
 
 class Batch:
@@ -91,6 +100,23 @@ class Batch:
         """The keys as a column, of rows that came through an exchange."""
         assert isinstance(self._keys, ReceivedKeys)
         return self._keys.column()
+
+    def pieces(self, rows: int) -> Iterator[Batch]:
+        """The same rows in order, so many at a time where they are not Python rows yet."""
+        if self._values is not None or self.arrow is None or len(self) <= rows:
+            yield self
+            return
+        timestamps, watermarks, keys = self.timestamps, self.watermarks, self._keys
+        for start in range(0, len(self), rows):
+            end = start + rows
+            yield Batch(
+                None,
+                None if timestamps is None else timestamps[start:end],
+                None if watermarks is None else watermarks[start:end],
+                keys.slice(start, rows) if isinstance(keys, ReceivedKeys) else keys and keys[start:end],
+                self.arrow.slice(start, rows),
+                self._reader,
+            )
 
     def at(self, positions: list[int], values: list[Any]) -> Batch:
         """Rows that take the place of those at ``positions``, with their times."""

@@ -4,7 +4,7 @@ nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Any
 
 from holdfast.runtime.batch import Batch
@@ -16,7 +16,8 @@ from holdfast.state.descriptors import ValueStateDescriptor
 from holdfast.state.keys import KeyCodec
 from holdfast.state.timers import TimeDomain, TimerQueue
 
-#: Rows that are handed on in one batch where the end of the input gives any number of them.
+#: Rows that are made of columns at a time, so that they are still in the processor's cache when their turn comes; and
+#: that are handed on in one batch where the end of the input gives any number of them.
 _ROWS_AT_ONCE = 4096
 
 
@@ -37,6 +38,15 @@ class KeyedOperator(FunctionOperator):
         # The key of the last row would be taken for the current one.
         self.key_context.clear()
 
+    def pieces(self, batch: Batch) -> Iterator[tuple[list[Any], list[Hashable], Batch]]:
+        """A batch as the loops below take it: a few thousand rows at a time, with their ``keys_of``, which the state is
+        told before.
+        """
+        for piece in batch.pieces(_ROWS_AT_ONCE):
+            keys, identities = self.keys_of(piece)
+            self.keyed_state.expect(identities, keys)
+            yield keys, identities, piece
+
     def keys_of(self, batch: Batch) -> tuple[list[Any], list[Hashable]]:
         """The rows' keys, and what caches know them by."""
         keys = batch.keys
@@ -49,22 +59,23 @@ class KeyedOperator(FunctionOperator):
         counts: list[int] | None = [] if batch.timestamps is not None else None
         context, extend = self.key_context, out.extend
         key = value = None
-        rows = zip(*self.keys_of(batch), batch.values, strict=True)
         try:
-            if counts is None:
-                for key, context.identity, value in rows:
-                    context.key = key
-                    result = function(value)
-                    if result is not None:
-                        extend(result)
-            else:
-                for key, context.identity, value in rows:
-                    context.key = key
-                    before = len(out)
-                    result = function(value)
-                    if result is not None:
-                        extend(result)
-                    counts.append(len(out) - before)
+            for keys, identities, piece in self.pieces(batch):
+                rows = zip(keys, identities, piece.values, strict=True)
+                if counts is None:
+                    for key, context.identity, value in rows:
+                        context.key = key
+                        result = function(value)
+                        if result is not None:
+                            extend(result)
+                else:
+                    for key, context.identity, value in rows:
+                        context.key = key
+                        before = len(out)
+                        result = function(value)
+                        if result is not None:
+                            extend(result)
+                        counts.append(len(out) - before)
         except Exception as error:
             raise self.failure(error, value, key) from error
         return out, counts
@@ -77,9 +88,10 @@ class KeyedMapOperator(KeyedOperator, RowMapper):
         append, context = out.append, self.key_context
         key = value = None
         try:
-            for key, context.identity, value in zip(*self.keys_of(batch), batch.values, strict=True):
-                context.key = key
-                append(function(value))
+            for keys, identities, piece in self.pieces(batch):
+                for key, context.identity, value in zip(keys, identities, piece.values, strict=True):
+                    context.key = key
+                    append(function(value))
         except Exception as error:
             raise self.failure(error, value, key) from error
         self.output.collect(self.mapped(batch, out))
@@ -99,18 +111,21 @@ class KeyedFilterOperator(KeyedOperator):
     def process(self, batch: Batch, input_index: int) -> None:
         function = self.row_function(input_index)
         context = self.key_context
-        kept: list[int] = []
+        selected: list[Batch] = []
         key = value = None
         try:
-            for index, (key, context.identity, value) in enumerate(
-                zip(*self.keys_of(batch), batch.values, strict=True)
-            ):
-                context.key = key
-                if function(value):
-                    kept.append(index)
+            for keys, identities, piece in self.pieces(batch):
+                kept: list[int] = []
+                rows = zip(keys, identities, piece.values, strict=True)
+                for index, (key, context.identity, value) in enumerate(rows):
+                    context.key = key
+                    if function(value):
+                        kept.append(index)
+                selected.append(select_rows(piece, kept))
         except Exception as error:
             raise self.failure(error, value, key) from error
-        self.output.collect(select_rows(batch, kept))
+        for rows_kept in selected:
+            self.output.collect(rows_kept)
 
 
 class ReduceOperator(KeyedOperator):
@@ -129,12 +144,13 @@ class ReduceOperator(KeyedOperator):
         out: list[Any] = []
         key = value = None
         try:
-            for key, context.identity, value in zip(*self.keys_of(batch), batch.values, strict=True):
-                context.key = key
-                before = state.value()
-                after = value if before is None else reduce(before, value)
-                state.update(after)
-                out.append(after)
+            for keys, identities, piece in self.pieces(batch):
+                for key, context.identity, value in zip(keys, identities, piece.values, strict=True):
+                    context.key = key
+                    before = state.value()
+                    after = value if before is None else reduce(before, value)
+                    state.update(after)
+                    out.append(after)
         except Exception as error:
             raise self.failure(error, value, key) from error
         if not self.spec.batch:
@@ -284,14 +300,15 @@ class KeyedProcessOperator(TimedOperator):
         assert batch.timestamps is not None and batch.watermarks is not None
         key = value = None
         try:
-            for key, identity, value, timestamp, watermark in zip(
-                *self.keys_of(batch), batch.values, batch.timestamps, batch.watermarks, strict=True
-            ):
-                if watermark > self.watermark:
-                    self._advance(watermark)
-                key_context.key, key_context.identity = key, identity
-                context.current_timestamp = timestamp
-                self._emit(function(value, context), timestamp)
+            for keys, identities, piece in self.pieces(batch):
+                times = piece.timestamps, piece.watermarks
+                rows: Any = zip(keys, identities, piece.values, *times, strict=True)  # type: ignore[arg-type]
+                for key, identity, value, timestamp, watermark in rows:
+                    if watermark > self.watermark:
+                        self._advance(watermark)
+                    key_context.key, key_context.identity = key, identity
+                    context.current_timestamp = timestamp
+                    self._emit(function(value, context), timestamp)
         except Exception as error:
             raise self.failure(error, value, key) from error
         self._flush()

@@ -243,9 +243,8 @@ class EdgeReader:
             timestamps = wire.column(TIMESTAMP_COLUMN).to_pylist()
             watermarks = wire.column(WATERMARK_COLUMN).to_pylist()
         if self._keys is not None:
-            keys = ReceivedKeys(
-                partial(self._keys.read, header.key_form, wire), partial(self._keys.column, header.key_form, wire)
-            )
+            form = header.key_form
+            keys = ReceivedKeys(wire, partial(self._keys.read, form), partial(self._keys.column, form))
         columns = wire.select(schema_of(self._edge.type_info).names)
         return Batch(None, timestamps, watermarks, keys, columns, self._read_rows)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -181,6 +181,11 @@ class KeyedStateBackend:
     def begin_batch(self, rows: int = 0) -> None:
         """So many rows, or timers, come next."""
         self.ttl.begin_batch(rows)
+
+    def expect(self, identities: Sequence[Hashable], keys: Sequence[Any]) -> None:
+        """Rows of these keys come next."""
+        for state in self._states.values():
+            state.expect(identities, keys)
 
     def flush(self) -> None:
         """Write what changed to the store's transaction."""

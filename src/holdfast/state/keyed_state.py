@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any
 
 from holdfast.errors import StateAccessError
@@ -115,6 +115,9 @@ class KeyedState(ABC):
             space = self._spaces[identity] = Space(encoded)
         self._namespace = namespace
         self._enter(space)
+
+    def expect(self, identities: Sequence[Hashable], keys: Sequence[Any]) -> None:
+        """Rows of these keys come next: what is likely to be read may be read ahead."""
 
     def collect(self, pending: Pending) -> None:
         """Hand over what changed, and take it as written."""

@@ -19,6 +19,10 @@ from holdfast.state.keys import KeyCodec
 from holdfast.state.states import AggregatingState, ReducingState, ValueState
 from holdfast.types.columns import Column
 
+#: Keys are read ahead where more than one of so many rows had to read its state on its own,
+_FEW_LOADS = 16
+#: and for so many announcements of keys.
+_PIECES_AHEAD = 32
 #: Keys that bulk access takes at a time; the cache can take in so many.
 _AT_ONCE = 100_000
 
@@ -52,9 +56,24 @@ class SingleValue(KeyedState):
         self._cells = cells
         self._plain = cells.plain
         self._decode = cells.decode
+        #: Keys that were read one by one since keys were announced, and how many rows were.
+        self._loads = self._announced = 0
+        #: For so many more announcements keys are read ahead.
+        self._ahead = 0
 
     def clear(self) -> None:
         self._set(None)
+
+    def expect(self, identities: Sequence[Hashable], keys: Sequence[Any]) -> None:
+        """Reads ahead for a while if many keys were read one by one: after a restore or a change of the worker process,
+        or where there are more keys than the caches hold. From time to time it looks again whether they still are.
+        """
+        if self._loads * _FEW_LOADS > self._announced:
+            self._ahead = _PIECES_AHEAD
+        self._loads, self._announced = 0, len(identities)
+        if self._ahead and self._namespaces is None:
+            self._ahead -= 1
+            self._cached_many(identities, keys, self._stored_cells)
 
     def cached_entries(self) -> int:
         return sum(len(space.live) for space in self._spaces.values())
@@ -113,6 +132,7 @@ class SingleValue(KeyedState):
 
     def _load(self) -> CachedValue:
         """A key that is read first."""
+        self._loads += 1
         head = self._current_head()
         data = self._store.get(head)
         return self._remember(CachedValue(head, None if data is None else self._cells.revive(data)))
@@ -125,6 +145,27 @@ class SingleValue(KeyedState):
         self._access.make_room()
         self._live[self._context.identity] = cached
         return cached
+
+    def _cached_many(
+        self, identities: Sequence[Hashable], keys: Sequence[Any], read: Callable[[list[bytes]], Iterable[Any]]
+    ) -> list[CachedValue]:
+        """What the cache has of keys, having taken in those that it did not have: their cells are what ``read`` gives
+        for their heads.
+        """
+        found = list(map(self._live.get, identities))
+        if not all(found):
+            self._access.make_room(found.count(None))
+            # That may have emptied the cache.
+            live = self._live
+            missing = {identity: key for identity, key in zip(identities, keys, strict=True) if identity not in live}
+            heads = self._heads(missing)
+            live.update(zip(missing, map(CachedValue, heads, read(heads)), strict=True))
+            found = list(map(live.get, identities))
+        return cast(list[CachedValue], found)
+
+    def _stored_cells(self, heads: list[bytes]) -> Iterable[Any]:
+        revive = self._cells.revive
+        return [None if data is None else revive(data) for data in self._store.get_many(heads)]
 
 
 class KeyedValueState(SingleValue, ValueState[Any]):
@@ -181,27 +222,6 @@ class KeyedValueState(SingleValue, ValueState[Any]):
     @cached_property
     def _column(self) -> Column:
         return Column(self._cells.serializer.type_info, f"state '{self.name}'")
-
-    def _cached_many(
-        self, identities: Sequence[Hashable], keys: Sequence[Any], read: Callable[[list[bytes]], Iterable[Any]]
-    ) -> list[CachedValue]:
-        """What the cache has of keys, having taken in those that it did not have: their cells are what ``read`` gives
-        for their heads.
-        """
-        found = list(map(self._live.get, identities))
-        if not all(found):
-            self._access.make_room(found.count(None))
-            # That may have emptied the cache.
-            live = self._live
-            missing = {identity: key for identity, key in zip(identities, keys, strict=True) if identity not in live}
-            heads = self._heads(missing)
-            live.update(zip(missing, map(CachedValue, heads, read(heads)), strict=True))
-            found = list(map(live.get, identities))
-        return cast(list[CachedValue], found)
-
-    def _stored_cells(self, heads: list[bytes]) -> Iterable[Any]:
-        revive = self._cells.revive
-        return [None if data is None else revive(data) for data in self._store.get_many(heads)]
 
 
 class _Combining(SingleValue, MergingNamespaces):
