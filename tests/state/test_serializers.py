@@ -100,6 +100,34 @@ def test_values_come_back_equal_and_of_the_same_class(type_info: TypeInformation
     assert serializer.decode_many(serializer.encode_many([value, value])) == [value, value]
 
 
+_FIELDS = st.sampled_from([0, -1, 2**63 - 1, 2**63, 2**64, True, 1.5, "a", "\ud800", b"b", None, np.int64(3), (1,)])
+
+
+@given(
+    st.sampled_from(
+        [
+            Types.LONG(),
+            Types.BYTE(),
+            Types.DOUBLE(),
+            Types.STRING(),
+            Types.TUPLE([Types.LONG(), Types.LONG()]),
+            Types.TUPLE([Types.STRING(), Types.DOUBLE()]),
+        ]
+    ),
+    st.lists(_FIELDS | st.tuples(_FIELDS, _FIELDS) | st.tuples(st.integers(-5, 5), st.integers(-5, 5)), max_size=4),
+)
+def test_many_values_are_encoded_and_checked_as_each_of_them(type_info: TypeInformation, values: list[Any]) -> None:
+    serializer = serializer_for(type_info)
+    try:
+        expected = [serializer.encode(value) for value in values]
+    except StateTypeError as error:
+        with pytest.raises(StateTypeError) as raised:
+            serializer.encode_many(values)
+        assert str(raised.value) == str(error)
+    else:
+        assert serializer.encode_many(values) == expected
+
+
 def test_nan_comes_back() -> None:
     serializer = serializer_for(Types.DOUBLE())
     assert math.isnan(serializer.decode(serializer.encode(math.nan)))

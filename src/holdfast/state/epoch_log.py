@@ -8,7 +8,7 @@ to date and a record serves to step back (LMDB), the value *after* it where reco
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
 
@@ -109,17 +109,19 @@ def boot_id() -> str:
         return ""
 
 
-def changed_keys(ranges: Iterable[tuple[bytes, bytes]], keys: Iterable[Iterable[bytes]]) -> ChangedKeys:
-    """Ranges and keys of several epochs as one change: overlapping ranges joined, keys sorted and unique."""
+def changed_keys(ranges: Iterable[tuple[bytes, bytes]], keys: Sequence[Collection[bytes]]) -> ChangedKeys:
+    """Ranges and keys of several epochs, each key once in an epoch, as one change: overlapping ranges joined, keys
+    sorted and unique.
+    """
     merged: list[tuple[bytes, bytes]] = []
     for start, end in sorted(ranges):
         if merged and start <= merged[-1][1]:
             merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
         else:
             merged.append((start, end))
-    distinct: set[bytes] = set()
-    distinct.update(*keys)
-    return ChangedKeys(tuple(merged), sorted(distinct))
+    # Most are in order already if they are those of one epoch.
+    epochs = [each for each in keys if each]
+    return ChangedKeys(tuple(merged), sorted(epochs[0] if len(epochs) == 1 else set[bytes]().union(*epochs)))
 
 
 class RangeSet:

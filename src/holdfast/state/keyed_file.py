@@ -121,14 +121,12 @@ class _Writer:
 def _blocks(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
     """Cut at a change of the key group once a block is half full, and anywhere once it is full."""
     block: list[Entry] = []
-    size = 0
-    group = b""
+    size, half = 0, BLOCK_BYTES // 2
     for entry in entries:
         key, value = entry
-        if size >= BLOCK_BYTES or (size * 2 >= BLOCK_BYTES and key[:2] != group):
+        if size >= half and (size >= BLOCK_BYTES or key[:2] != block[-1][0][:2]):
             yield block
             block, size = [], 0
-        group = key[:2]
         block.append(entry)
         size += len(key) + _ENTRY_OVERHEAD + (len(value) if value is not None else 0)
     if block:

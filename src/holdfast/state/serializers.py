@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
 from enum import Enum
+from functools import cached_property
+from operator import itemgetter
 from typing import Any
 
 import msgspec
@@ -54,7 +56,29 @@ class Serializer:
             self.encode, self.decode = _encoder(type_info, self.form), _decoder(self.form)
 
     def encode_many(self, values: Sequence[Any]) -> list[bytes]:
+        """The same as ``encode`` of each; what most values are is checked for all of them at once."""
+        if self._are_plain(values):
+            try:
+                if self.form.ranged:
+                    self._check_many(_encode(list(values)))
+                return list(map(_encode, values))
+            except (msgspec.ValidationError, OverflowError, UnicodeEncodeError):
+                pass  # which of them it is, is found below
         return list(map(self.encode, values))
+
+    def _are_plain(self, values: Sequence[Any]) -> bool:
+        """Whether all of them are stored as they are."""
+        plain, fields = self.form.plain, self.form.plain_fields
+        classes = set(map(type, values))
+        if fields is None or classes != {tuple}:
+            return classes == {plain}
+        return set(map(len, values)) == {len(fields)} and all(
+            set(map(type, map(itemgetter(at), values))) == {field} for at, field in enumerate(fields)
+        )
+
+    @cached_property
+    def _check_many(self) -> Callable[[bytes], Any]:
+        return msgspec.msgpack.Decoder(list.__class_getitem__(self.form.stored_type)).decode
 
     def decode_many(self, data: Sequence[bytes]) -> list[Any]:
         return list(map(self.decode, data))

@@ -36,6 +36,7 @@ _REMEMBERED = 200_000
 #: Rows that a scan reads at a time; between two reads the store may be written behind them. Most scans are short, over
 #: one list or map, so the first read is.
 _FIRST_ROWS, _SCAN_ROWS = 16, 512
+_key_of, _value_of = itemgetter(0), itemgetter(1)
 
 
 class LmdbStore(LocalStore):
@@ -160,12 +161,15 @@ class LmdbStore(LocalStore):
 
     def write(self, entries: Sequence[tuple[bytes, bytes | None]]) -> None:
         before, present = self._before, self._present
-        self._learn([key for key, _ in entries])
-        changes = [entry for entry in entries if present[entry[0]] != entry[1]]
+        keys = [key for key, _ in entries]
+        previous = self.get_many(keys)
+        changes = [entry for entry, value in zip(entries, previous, strict=True) if entry[1] != value]
         with self._explained():
             self._apply(changes)
-        fresh = [key for key, _ in changes if key not in before] if before else [key for key, _ in changes]
-        before.update(zip(fresh, map(present.__getitem__, fresh), strict=True))
+        if before or len(changes) < len(keys):
+            before.update([(key, present[key]) for key, _ in changes if key not in before])
+        else:
+            before.update(zip(keys, previous, strict=True))
         present.update(changes)
 
     def delete_range(self, start: bytes, end: bytes) -> None:
@@ -295,18 +299,21 @@ class LmdbStore(LocalStore):
 
     def _read(self, keys: Sequence[bytes]) -> dict[bytes, bytes | None]:
         """The present values of ``keys``."""
-        values: dict[bytes, bytes | None] = dict.fromkeys(keys)
-        if not long_keys.has_long(keys):
-            values.update(self._writing.cursor().getmulti(sorted(keys)))
-            return values
-        for key in keys:
-            raw = self._writing.get(long_keys.stored_key(key))
-            values[key] = None if raw is None else long_keys.value_of(key, raw)
+        if long_keys.has_long(keys):
+            found = [(key, self._writing.get(long_keys.stored_key(key))) for key in keys]
+            return {key: None if raw is None else long_keys.value_of(key, raw) for key, raw in found}
+        ordered = sorted(keys)
+        rows = self._writing.cursor().getmulti(ordered)
+        if len(rows) == len(ordered):
+            # With the keys that were given: whoever has those finds them faster.
+            return dict(zip(ordered, map(_value_of, rows), strict=True))
+        values: dict[bytes, bytes | None] = dict.fromkeys(ordered)
+        values.update(rows)
         return values
 
     def _apply(self, entries: Sequence[tuple[bytes, bytes | None]]) -> None:
         """Put and delete without a record."""
-        ordered = sorted(entries, key=itemgetter(0))
+        ordered = sorted(entries, key=_key_of)
         puts: list[Any] = [entry for entry in ordered if entry[1] is not None]
         deletes = [entry[0] for entry in ordered if entry[1] is None] if len(puts) < len(ordered) else []
         if long_keys.has_long([key for key, _ in ordered]):
