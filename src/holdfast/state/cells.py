@@ -29,6 +29,10 @@ class Encoded:
         self.data = data
 
 
+#: In a cache, the cell of a key that is in the store and has not been read since.
+UNREAD = Encoded(b"")
+
+
 class Cells:
     """Makes cells of values and values of cells, for one serializer.
 

@@ -148,11 +148,16 @@ class KeyedStateBackend:
         return -1 if stored is None else read_number(stored)
 
     def adopt_keys(self, other: KeyedStateBackend) -> None:
-        """Go on with the stored forms of keys that another backend has computed, if they are the same here."""
+        """Go on with what another backend, which is of no use any more, knows of keys, if it is the same here: their
+        stored forms, and which of them were in use.
+        """
         mine, its = self.scope, other.scope
         same_range = (mine.key_groups, mine.max_parallelism) == (its.key_groups, its.max_parallelism)
         if same_range and mine.key_codec.snapshot() == its.key_codec.snapshot():
             self._keys = self._access.keys = other._keys
+            for name, state in self._states.items():
+                if name in other._states:
+                    state.adopt_keys(other._states[name])
 
     def apply_to_all_keys(self, descriptor: StateDescriptor, function: Callable[[Any, Any], Any]) -> None:
         """Call ``function(key, state)`` for every key of the subtask that has the state, with that key as the current

@@ -119,6 +119,11 @@ class KeyedState(ABC):
     def expect(self, identities: Sequence[Hashable], keys: Sequence[Any]) -> None:
         """Rows of these keys come next: what is likely to be read may be read ahead."""
 
+    def adopt_keys(self, older: Any) -> None:
+        """Go on with the keys that an object of the same state has in its cache, which is of no use any more. Their
+        state is another one by now.
+        """
+
     def collect(self, pending: Pending) -> None:
         """Hand over what changed, and take it as written."""
         if self._dirty:

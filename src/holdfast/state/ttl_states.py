@@ -53,6 +53,9 @@ class ExpiringState(KeyedState):
 
 
 class _ExpiringValue(ExpiringState, SingleValue):
+    def adopt_keys(self, older: SingleValue) -> None:
+        """Nothing: all cells have a time here."""
+
     def _get(self) -> Any:
         now = self._at_access()
         try:
@@ -68,7 +71,7 @@ class _ExpiringValue(ExpiringState, SingleValue):
             return cells.open(cell) if cells.returns_expired else None
         if cells.renews and touched < now:
             self._set((value, now))
-        return value if value.__class__ is not Encoded else self._decode(value.data)
+        return value if value.__class__ is not Encoded else self._cells.decode(value.data)
 
     def _put(self, value: Any) -> None:
         self._at_access()

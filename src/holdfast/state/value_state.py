@@ -12,7 +12,7 @@ from typing import Any, cast
 import pyarrow as pa
 
 from holdfast.errors import StateTypeError
-from holdfast.state.cells import Cells, Encoded
+from holdfast.state.cells import UNREAD, Cells, Encoded
 from holdfast.state.handles import StateMeta
 from holdfast.state.keyed_state import Cached, KeyedState, MergingNamespaces, Pending, StateAccess
 from holdfast.state.keys import KeyCodec
@@ -55,7 +55,6 @@ class SingleValue(KeyedState):
         super().__init__(access, meta, namespaces)
         self._cells = cells
         self._plain = cells.plain
-        self._decode = cells.decode
         #: Keys that were read one by one since keys were announced, and how many rows were.
         self._loads = self._announced = 0
         #: For so many more announcements keys are read ahead.
@@ -73,7 +72,15 @@ class SingleValue(KeyedState):
         self._loads, self._announced = 0, len(identities)
         if self._ahead and self._namespaces is None:
             self._ahead -= 1
-            self._cached_many(identities, keys, self._stored_cells)
+            self._read_many(identities, keys)
+
+    def adopt_keys(self, older: SingleValue) -> None:
+        if self._id == older._id and self._namespaces is None and not self._live:
+            for cached in older._live.values():
+                cached.cell = UNREAD
+                cached.changed_in = -1
+            self._spaces[None].live = self._live = older._live
+            self._access.room -= len(self._live)
 
     def cached_entries(self) -> int:
         return sum(len(space.live) for space in self._spaces.values())
@@ -114,7 +121,13 @@ class SingleValue(KeyedState):
             cell = self._live[self._context.identity].cell
         except KeyError:
             cell = self._load().cell
-        return cell if cell.__class__ is not Encoded else self._decode(cell.data)
+        return cell if cell.__class__ is not Encoded else self._open(cell)
+
+    def _open(self, cell: Encoded) -> Any:
+        """The value of the current key's cell."""
+        if cell is UNREAD:
+            cell = self._load().cell
+        return self._cells.open(cell)
 
     def _put(self, value: Any) -> None:
         self._set(value if value.__class__ is self._plain else self._cells.admit(value))
@@ -131,7 +144,7 @@ class SingleValue(KeyedState):
             self._dirty.append(cached)
 
     def _load(self) -> CachedValue:
-        """A key that is read first."""
+        """A key that is read first, or first again."""
         self._loads += 1
         head = self._current_head()
         data = self._store.get(head)
@@ -163,6 +176,14 @@ class SingleValue(KeyedState):
             found = list(map(live.get, identities))
         return cast(list[CachedValue], found)
 
+    def _read_many(self, identities: Sequence[Hashable], keys: Sequence[Any]) -> list[CachedValue]:
+        """What the cache has of keys, their cells being read."""
+        found = self._cached_many(identities, keys, self._stored_cells)
+        unread = {cached.head: cached for cached in found if cached.cell is UNREAD}
+        for cached, cell in zip(unread.values(), self._stored_cells(list(unread)), strict=True):
+            cached.cell = cell
+        return found
+
     def _stored_cells(self, heads: list[bytes]) -> Iterable[Any]:
         revive = self._cells.revive
         return [None if data is None else revive(data) for data in self._store.get_many(heads)]
@@ -178,7 +199,7 @@ class KeyedValueState(SingleValue, ValueState[Any]):
             cell = self._live[self._context.identity].cell
         except KeyError:
             cell = self._load().cell
-        return cell if cell.__class__ is not Encoded else self._decode(cell.data)
+        return cell if cell.__class__ is not Encoded else self._open(cell)
 
     def update(self, value: Any) -> None:
         if value.__class__ is not self._plain and value is not None:
@@ -197,7 +218,7 @@ class KeyedValueState(SingleValue, ValueState[Any]):
         for identities, their_keys in self._access.keys.slices(keys, _AT_ONCE):
             values += [
                 self._cells.open(cached.cell)
-                for cached in self._cached_many(identities, their_keys, self._stored_cells)
+                for cached in self._read_many(identities, their_keys)
             ]
         return self._column.write(values)
 
