@@ -82,6 +82,13 @@ class Batch:
             self._values = self._reader(self.arrow)
         return self._values
 
+    def values_at(self, positions: Sequence[int]) -> list[Any]:
+        """Some of the rows; only they are made from Arrow."""
+        if self._values is not None:
+            return [self._values[position] for position in positions]
+        assert self._reader is not None and self.arrow is not None
+        return self._reader(self.arrow.take(pa.array(positions, pa.int64())))
+
     @property
     def keys(self) -> list[Any] | None:
         return self._keys.values() if isinstance(self._keys, ReceivedKeys) else self._keys

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -175,6 +175,10 @@ class KeyedStateBackend:
     def key_column(self, keys: Sequence[Any]) -> pa.Array:
         """Keys as bulk access takes them."""
         return self._keys.column.write(keys)
+
+    def identified(self, keys: pa.Array) -> tuple[Sequence[Hashable], list[Any]]:
+        """What caches know the keys of a column by, and the keys."""
+        return next(self._keys.slices(keys, len(keys))) if len(keys) else ((), [])
 
     # Epochs
 

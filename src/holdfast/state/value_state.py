@@ -97,6 +97,17 @@ class SingleValue(KeyedState):
         self._live[self._context.identity] = cell
         return cell
 
+    def _load_many(self, identities: Sequence[Hashable], keys: Sequence[Any]) -> None:
+        """Have all of them in the cache. To make room may empty it."""
+        if all(map(self._live.__contains__, identities)):
+            return
+        self._access.make_room(len(identities))
+        live = self._live
+        missing = {identity: key for identity, key in zip(identities, keys, strict=True) if identity not in live}
+        found = self._store.get_many(self._heads(self._space, missing))
+        revive = self._cells.revive
+        live.update(zip(missing, (None if data is None else revive(data) for data in found), strict=True))
+
     def _admit_key(self, identity: Hashable) -> None:
         """A key that is written without having been read."""
         if identity is NO_KEY:
@@ -154,17 +165,6 @@ class KeyedValueState(SingleValue, ValueState[Any]):
     @cached_property
     def _column(self) -> Column:
         return Column(self._cells.serializer.type_info, f"state '{self.name}'")
-
-    def _load_many(self, identities: Sequence[Hashable], keys: Sequence[Any]) -> None:
-        """Have all of them in the cache. To make room may empty it."""
-        if all(map(self._live.__contains__, identities)):
-            return
-        self._access.make_room(len(identities))
-        live = self._live
-        missing = {identity: key for identity, key in zip(identities, keys, strict=True) if identity not in live}
-        found = self._store.get_many(self._heads(self._space, missing))
-        revive = self._cells.revive
-        live.update(zip(missing, (None if data is None else revive(data) for data in found), strict=True))
 
 
 class _Combining(SingleValue, MergingNamespaces):
@@ -243,6 +243,25 @@ class KeyedAggregatingState(_Combining, AggregatingState[Any, Any]):
             accumulator = self._function.create_accumulator()
         self._put(self._function.add(value, accumulator))
         return None
+
+    def accumulators(self, identities: Sequence[Hashable], keys: Sequence[Any]) -> list[Any]:
+        """Those of several keys, which are known by their identities too; None for a key without one."""
+        found: list[Any] = []
+        for start in range(0, len(keys), _AT_ONCE):
+            some = identities[start : start + _AT_ONCE]
+            self._load_many(some, keys[start : start + _AT_ONCE])
+            found += map(self._cells.open, map(self._live.__getitem__, some))
+        return found
+
+    def put_accumulators(
+        self, identities: Sequence[Hashable], keys: Sequence[Any], accumulators: Sequence[Any]
+    ) -> None:
+        """Set those of several keys; None removes one. For an operator that owns them."""
+        for start in range(0, len(keys), _AT_ONCE):
+            some = slice(start, start + _AT_ONCE)
+            self._access.make_room(len(identities[some]))
+            self._live.update(zip(identities[some], accumulators[some], strict=True))
+            self._dirty.update(zip(identities[some], keys[some], strict=True))
 
     def _combine(self, left: Any, right: Any) -> Any:
         return self._function.merge(left, right)

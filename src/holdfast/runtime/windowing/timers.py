@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 from holdfast.runtime.windowing.serializers import WindowSerializer
@@ -36,6 +37,18 @@ class WindowTimers:
         self._gone = None
         self._queue.register(time, keys.key, self._namespace(window))
 
+    def register_many(self, time: int, window: Any, identities: Sequence[Hashable], keys: Sequence[Any]) -> None:
+        """One timer of each of several keys, which are known by their identities too."""
+        known, namespace = self._known, self._namespace(window)
+        if len(known) + len(keys) > _REMEMBERED:
+            known.clear()
+        self._gone = None
+        for identity, key in zip(identities, keys, strict=True):
+            timer = (time, identity, window)
+            if timer not in known:
+                known.add(timer)
+                self._queue.register(time, key, namespace)
+
     def delete(self, time: int, window: Any) -> None:
         if (time, self._keys.identity, window) != self._gone:
             self.gone(time, window)
@@ -45,3 +58,7 @@ class WindowTimers:
         """A timer of the current key fires: it is no longer there."""
         self._gone = (time, self._keys.identity, window)
         self._known.discard(self._gone)
+
+    def gone_many(self, time: int, window: Any, identities: Sequence[Hashable]) -> None:
+        """Timers of several keys fire."""
+        self._known.difference_update([(time, identity, window) for identity in identities])
