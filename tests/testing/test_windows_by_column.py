@@ -18,16 +18,12 @@ from holdfast.datastream import OutputTag
 from holdfast.datastream.aggregates import Average, Count, Max, Min, Sum
 from holdfast.datastream.window import (
     SlidingEventTimeWindows,
-    SlidingProcessingTimeWindows,
     TumblingEventTimeWindows,
-    TumblingProcessingTimeWindows,
 )
-from holdfast.errors import FunctionError
 from holdfast.runtime.batch import Batch
-from holdfast.runtime.envelope import ChannelStatus
 from holdfast.runtime.windowing import by_column
 from holdfast.testing import KeyedOperatorHarness
-from tests.testing.window_oracle import MIN, Window, WindowOracle
+from tests.testing.window_oracle import Window, WindowOracle
 
 SALE = Types.ROW_NAMED(
     ["shop", "till", "price", "weight"], [Types.STRING(), Types.INT(), Types.LONG(), Types.DOUBLE()]

@@ -79,8 +79,8 @@ def window_aggregation_of(
     for name in (*aggregation.key_columns, *aggregates):
         if timed and name in WINDOW_COLUMNS:
             raise ProgramError(
-                f"aggregate(): the results have a column '{name}' of the window, and a column of the key or an aggregate "
-                "has that name too. Rename it; a column of the key with a map() before key_by()."
+                f"aggregate(): the results have a column '{name}' of the window, and a column of the key or an "
+                "aggregate has that name too. Rename it; a column of the key with a map() before key_by()."
             )
     return WindowAggregation(aggregation, timed)
 

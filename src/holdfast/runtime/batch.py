@@ -42,6 +42,10 @@ class ReceivedKeys:
     def column(self) -> pa.Array:
         return self._column()
 
+    def part(self, start: int, stop: int) -> ReceivedKeys:
+        """Those of some rows that follow each other."""
+        return ReceivedKeys(lambda: self.values()[start:stop], lambda: self.column().slice(start, stop - start))
+
 
 class Batch:
     """Rows with what travels beside them. Python rows are made from Arrow on first use, once.
@@ -88,6 +92,19 @@ class Batch:
             return [self._values[position] for position in positions]
         assert self._reader is not None and self.arrow is not None
         return self._reader(self.arrow.take(pa.array(positions, pa.int64())))
+
+    def part(self, start: int, stop: int) -> Batch:
+        """Some rows that follow each other, of a batch that came through an exchange."""
+        assert self.arrow is not None and isinstance(self._keys, ReceivedKeys)
+        timestamps, watermarks = self.timestamps, self.watermarks
+        return Batch(
+            None,
+            None if timestamps is None else timestamps[start:stop],
+            None if watermarks is None else watermarks[start:stop],
+            self._keys.part(start, stop),
+            self.arrow.slice(start, stop - start),
+            self._reader,
+        )
 
     @property
     def keys(self) -> list[Any] | None:

@@ -62,14 +62,17 @@ class Pending:
 
 
 class Space:
-    """The cache of one namespace: by identity, ``live`` entries, and the user's keys of those that are ``dirty``."""
+    """The cache of one namespace: by identity, ``live`` entries, and the user's keys of those that are ``dirty``.
+    ``absent`` are identities that are known to have nothing in the store.
+    """
 
-    __slots__ = ("dirty", "live", "namespace")
+    __slots__ = ("absent", "dirty", "live", "namespace")
 
     def __init__(self, namespace: bytes) -> None:
         self.namespace = namespace
         self.live: dict[Hashable, Any] = {}
         self.dirty: dict[Hashable, Any] = {}
+        self.absent: set[Hashable] = set()
 
 
 class KeyedState(ABC):
@@ -173,6 +176,7 @@ class KeyedState(ABC):
             if space.dirty:
                 yield space
                 space.dirty.clear()
+                space.absent.clear()
 
 
 class MergingNamespaces(KeyedState):

@@ -31,6 +31,9 @@ class SingleValue(KeyedState):
     is touched first in an epoch, and in ``collect``.
     """
 
+    #: Whether it is remembered that the store has nothing of a key.
+    _remembers_absent = False
+
     def __init__(self, access: StateAccess, meta: StateMeta, namespaces: KeyCodec | None, cells: Cells) -> None:
         super().__init__(access, meta, namespaces)
         self._cells = cells
@@ -105,6 +108,8 @@ class SingleValue(KeyedState):
         live = self._live
         missing = {identity: key for identity, key in zip(identities, keys, strict=True) if identity not in live}
         found = self._store.get_many(self._heads(self._space, missing))
+        if self._remembers_absent:
+            self._space.absent.update(i for i, data in zip(missing, found, strict=True) if data is None)
         revive = self._cells.revive
         live.update(zip(missing, (None if data is None else revive(data) for data in found), strict=True))
 
@@ -225,6 +230,8 @@ class KeyedReducingState(_Combining, ReducingState[Any]):
 class KeyedAggregatingState(_Combining, AggregatingState[Any, Any]):
     """See AggregatingState."""
 
+    _remembers_absent = True
+
     def __init__(
         self, access: StateAccess, meta: StateMeta, namespaces: KeyCodec | None, cells: Cells, function: Any
     ) -> None:
@@ -256,12 +263,29 @@ class KeyedAggregatingState(_Combining, AggregatingState[Any, Any]):
     def put_accumulators(
         self, identities: Sequence[Hashable], keys: Sequence[Any], accumulators: Sequence[Any]
     ) -> None:
-        """Set those of several keys; None removes one. For an operator that owns them."""
+        """Set those of several keys. For an operator that owns them."""
         for start in range(0, len(keys), _AT_ONCE):
             some = slice(start, start + _AT_ONCE)
             self._access.make_room(len(identities[some]))
             self._live.update(zip(identities[some], accumulators[some], strict=True))
             self._dirty.update(zip(identities[some], keys[some], strict=True))
+
+    def remove_accumulators(self, identities: Sequence[Hashable], keys: Sequence[Any]) -> None:
+        """Of those that were never stored nothing is left to write."""
+        absent = self._space.absent
+        for identity, key in zip(identities, keys, strict=True):
+            if identity in absent:
+                absent.discard(identity)
+                self._dirty.pop(identity, None)
+                if self._live.pop(identity, None) is not None:
+                    self._access.room += 1
+            else:
+                self._live[identity] = None
+                self._dirty[identity] = key
+
+    def is_absent(self, identity: Hashable) -> bool:
+        """Whether the store is known to have nothing of a key."""
+        return identity in self._space.absent
 
     def _combine(self, left: Any, right: Any) -> Any:
         return self._function.merge(left, right)

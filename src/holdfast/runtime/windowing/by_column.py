@@ -7,8 +7,7 @@ and what happens between the rows - windows that fire, rows that are late - come
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from itertools import groupby, islice
+from collections.abc import Hashable
 from operator import itemgetter
 from typing import Any
 
@@ -23,7 +22,7 @@ from holdfast.runtime.windowing.known_aggregates import WindowAggregation
 from holdfast.runtime.windowing.operator import WindowOperator
 from holdfast.runtime.windowing.time_windows import FixedSizeWindows
 from holdfast.runtime.windowing.windows import TimeWindow
-from holdfast.state.timers import TimeDomain
+from holdfast.state.timers import TimeDomain, TimerQueue
 from holdfast.types.arrow import row_reader
 
 #: A batch of fewer rows is faster in a loop.
@@ -32,8 +31,8 @@ LEAST_ROWS = 128
 LEAST_TIMERS = 32
 #: Keys whose windows fire at once.
 _MOST_TIMERS = 65_536
-#: Rows in windows that are held in memory at once.
-_MOST_MEMBERS = 4_000_000
+#: Rows in windows that are folded at once, so that windows fire before too many others are begun.
+_MOST_MEMBERS = 100_000
 #: Times, and lateness, beyond it are not computed with in 64 bits.
 _FAR = 1 << 60
 
@@ -63,6 +62,14 @@ class ColumnWindowOperator(WindowOperator):
     # -- rows
 
     def process(self, batch: Batch, input_index: int) -> None:
+        rows, most = len(batch), max(_MOST_MEMBERS // self._assigner.most_windows, 1)
+        if rows <= most or batch.arrow is None:
+            self._process_some(batch, input_index)
+            return
+        for start in range(0, rows, most):
+            self._process_some(batch.part(start, min(start + most, rows)), input_index)
+
+    def _process_some(self, batch: Batch, input_index: int) -> None:
         times = self._times(batch)
         if times is None or not self._process_columns(batch, times):
             super().process(batch, input_index)
@@ -70,7 +77,7 @@ class ColumnWindowOperator(WindowOperator):
     def _times(self, batch: Batch) -> Numbers | None:
         """What the rows are assigned to windows by; None where a loop is to do it."""
         rows = len(batch)
-        if rows < LEAST_ROWS or rows * self._assigner.most_windows > _MOST_MEMBERS or batch.arrow is None:
+        if rows < LEAST_ROWS or batch.arrow is None:
             return None
         if not self._event_time:
             return np.full(rows, self.processing_time(), dtype=np.int64)
@@ -141,9 +148,16 @@ class ColumnWindowOperator(WindowOperator):
             contents.set_current_namespace(window)
             contents.put_accumulators(identities[some], their_keys[some], after[some])
             last = window.max_timestamp()
+            added = dict(zip(identities[some], their_keys[some], strict=True))
             for time in {last, last + self._lateness}:
-                self._cleanup_timers.register_many(time, window, identities[some], their_keys[some])
+                self._cleanup_timers.register_many(time, window, added, self._is_new)
         return True
+
+    def _is_new(self, identity: Hashable) -> bool:
+        """Whether a key surely had no timer for the end of the window that is at hand: it had no contents. A timer all
+        the same, of another trigger before a restore, would give nothing: without lateness there are none again.
+        """
+        return self._lateness == 0 and self._contents.is_absent(identity)
 
     def _folded(self, batch: Batch, before: list[Any], groups: Groups, rows: Numbers) -> list[Any] | None:
         assert batch.arrow is not None
@@ -214,19 +228,18 @@ class ColumnWindowOperator(WindowOperator):
 
     # -- firing
 
-    def _fire(self, due: Iterable[tuple[int, Any, Any]], domain: TimeDomain) -> None:
-        for timestamp, timers in groupby(due, itemgetter(0)):
-            while some := list(islice(timers, _MOST_TIMERS)):
-                if len(some) < LEAST_TIMERS or not self._fire_together(timestamp, some, domain):
-                    super()._fire(some, domain)
+    def _fire_due(self, timers: TimerQueue, to: int, domain: TimeDomain) -> None:
+        for timestamp, due in timers.advance_together(to, _MOST_TIMERS):
+            if len(due) < LEAST_TIMERS or not self._fire_together(timestamp, due, domain):
+                self._fire([(timestamp, key, namespace) for key, namespace in due], domain)
 
-    def _fire_together(self, timestamp: int, timers: list[tuple[int, Any, Any]], domain: TimeDomain) -> bool:
+    def _fire_together(self, timestamp: int, timers: list[tuple[Any, Any]], domain: TimeDomain) -> bool:
         """Timers of one time. False, with nothing done, where they must be taken one by one."""
         by_event = domain is TimeDomain.EVENT_TIME
         if by_event is not self._event_time:
             return False
         keys_of: dict[Any, list[Any]] = {}
-        for _, key, namespace in timers:
+        for key, namespace in timers:
             keys_of.setdefault(namespace, []).append(key)
         windows = {self.windows.restore(namespace): keys for namespace, keys in keys_of.items()}
         firing = [window for window in windows if not by_event or timestamp == window.max_timestamp()]
@@ -250,7 +263,7 @@ class ColumnWindowOperator(WindowOperator):
             else:
                 self._give(keys, window, accumulators)
         if timestamp >= self._cleanup_time(window):
-            contents.put_accumulators(identities, keys, [None] * len(keys))
+            contents.remove_accumulators(identities, keys)
 
     def _give(self, keys: list[Any], window: TimeWindow, accumulators: list[Any]) -> None:
         if not keys:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 from holdfast.runtime.windowing.serializers import WindowSerializer
@@ -37,17 +37,20 @@ class WindowTimers:
         self._gone = None
         self._queue.register(time, keys.key, self._namespace(window))
 
-    def register_many(self, time: int, window: Any, identities: Sequence[Hashable], keys: Sequence[Any]) -> None:
-        """One timer of each of several keys, which are known by their identities too."""
-        known, namespace = self._known, self._namespace(window)
+    def register_many(
+        self, time: int, window: Any, keys: dict[Hashable, Any], is_new: Callable[[Hashable], bool]
+    ) -> None:
+        """One timer of each of several keys, by identity. ``is_new``: the key had none at this time for the window."""
+        known = self._known
         if len(known) + len(keys) > _REMEMBERED:
             known.clear()
         self._gone = None
-        for identity, key in zip(identities, keys, strict=True):
-            timer = (time, identity, window)
-            if timer not in known:
-                known.add(timer)
-                self._queue.register(time, key, namespace)
+        timers = {(time, identity, window): identity for identity in keys}
+        fresh = [identity for timer, identity in timers.items() if timer not in known]
+        if fresh:
+            known.update(timers)
+            added = {identity: keys[identity] for identity in fresh}
+            self._queue.register_many(time, added, self._namespace(window), filter(is_new, fresh))
 
     def delete(self, time: int, window: Any) -> None:
         if (time, self._keys.identity, window) != self._gone:
