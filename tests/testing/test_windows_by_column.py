@@ -14,15 +14,28 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.common import Row, Types
-from holdfast.datastream import OutputTag
+from holdfast.datastream import OutputTag, StreamExecutionEnvironment
 from holdfast.datastream.aggregates import Average, Count, Max, Min, Sum
 from holdfast.datastream.window import (
+    CountEvictor,
+    CountTrigger,
+    EventTimeSessionWindows,
+    PurgingTrigger,
     SlidingEventTimeWindows,
+    SlidingProcessingTimeWindows,
     TumblingEventTimeWindows,
+    TumblingProcessingTimeWindows,
 )
+from holdfast.errors import FunctionError, ProgramError
 from holdfast.runtime.batch import Batch
+from holdfast.runtime.envelope import Envelope, unpack_header
 from holdfast.runtime.windowing import by_column
-from holdfast.testing import KeyedOperatorHarness
+from holdfast.runtime.windowing.by_column import ColumnWindowOperator
+from holdfast.runtime.windowing.operator import WindowOperator
+from holdfast.state import keyed_backend
+from holdfast.state.lmdb.backend import LmdbBackend
+from holdfast.testing import KeyedOperatorHarness, OperatorHarness
+from holdfast.testing.outputs import Output
 from tests.testing.window_oracle import Window, WindowOracle
 
 SALE = Types.ROW_NAMED(
@@ -126,13 +139,34 @@ def send(harness: Any, rows: list[tuple[Row, int, int]]) -> None:
     harness.advance_watermark(rows[-1][2])
 
 
+def capture(output: Output, envelope: Envelope) -> None:
+    """As a harness does, with the watermarks of rows beside their times."""
+    header, body = unpack_header(envelope.payload)
+    if envelope.edge == output.edge_id and header.rows:
+        batch = output._reader.read(header, body)
+        assert batch.timestamps is not None and batch.watermarks is not None
+        times: Any = zip(batch.timestamps, batch.watermarks, strict=True)
+        output.rows += zip(batch.values, times, strict=True)
+
+
 @contextmanager
-def columns(used: bool) -> Iterator[None]:
+def columns(used: bool, cache: int = 500_000) -> Iterator[None]:
+    """All by column, or nothing. ``cache``: entries that are held until they are written early."""
     with pytest.MonkeyPatch.context() as patch:
         least = 1 if used else 1 << 60
+        patch.setattr(Output, "capture", capture)
+        patch.setattr(keyed_backend, "_EPOCH_CACHE", cache)
+        if cache < 500_000:
+            patch.setattr(LmdbBackend, "cache_limit", cache)
         patch.setattr(by_column, "LEAST_ROWS", least)
         patch.setattr(by_column, "LEAST_TIMERS", least)
+        if used:
+            patch.setattr(WindowOperator, "process", refuse)
         yield
+
+
+def refuse(*_: Any) -> None:
+    raise AssertionError("a batch went through the loop")
 
 
 class Story:
@@ -211,8 +245,8 @@ def texts(rows: list[Any]) -> list[str]:
 @pytest.mark.parametrize("key", [["shop"], ["shop", "till"]], ids=["one", "two"])
 def test_columns_give_what_the_loop_and_the_rows_give(backend: str, key: list[str]) -> None:
     @settings(max_examples=40 if backend == "heap" else 6, deadline=None)
-    @given(windows=WINDOWS, steps=stories())
-    def check(windows: Windows, steps: list[Step]) -> None:
+    @given(windows=WINDOWS, steps=stories(), cache=st.sampled_from([2, 500_000]))
+    def check(windows: Windows, steps: list[Step], cache: int) -> None:
         oracle = SalesOracle(windows.of, lateness=windows.lateness)
         for step in steps:
             for row, time, watermark in step.rows:
@@ -221,7 +255,7 @@ def test_columns_give_what_the_loop_and_the_rows_give(backend: str, key: list[st
         oracle.advance((1 << 63) - 1)
         with columns(used=False):
             looped, late = Story(windows, key, backend).run(steps)
-        with columns(used=True):
+        with columns(used=True, cache=cache):
             by_columns, late_by_columns = Story(windows, key, backend).run(steps)
         assert list(map(repr, by_columns)) == list(map(repr, looped))
         assert list(map(repr, late_by_columns)) == list(map(repr, late))
@@ -229,3 +263,121 @@ def test_columns_give_what_the_loop_and_the_rows_give(backend: str, key: list[st
         assert texts(late) == texts([tuple(row) for row in oracle.late])
 
     check()
+
+
+def harness(make: Callable[[Any], Any], key: Any = "shop", **changes: Any) -> KeyedOperatorHarness:
+    """What ``make`` says of a stream of sales that is keyed by columns."""
+    return KeyedOperatorHarness(None, key, operation=lambda stream, _: make(stream), input_type=SALE, **changes)
+
+
+def sale(shop: str, price: int | None) -> Row:
+    return Row(shop, 1, price, None)
+
+
+@pytest.mark.parametrize("assigner", [TumblingProcessingTimeWindows.of(10), SlidingProcessingTimeWindows.of(10, 5)])
+@pytest.mark.parametrize("used", [False, True])
+def test_windows_by_the_clock(assigner: Any, used: bool) -> None:
+    with columns(used), harness(lambda s: s.window(assigner).aggregate(rows=Count(), total=Sum("price"))) as windows:
+        windows.advance_processing_time(12).push_all([sale("a", 1), sale("b", 5), sale("a", 2)])
+        windows.advance_processing_time(1).push_all([sale("a", 3)]).end_epoch()
+        windows.advance_processing_time(30)
+        starts = (10,) if isinstance(assigner, TumblingProcessingTimeWindows) else (5, 10)
+        wanted = [(key, start, start + 10, *of) for start in starts for key, of in (("a", (3, 6)), ("b", (1, 5)))]
+        assert sorted(map(tuple, windows.output())) == sorted(wanted)
+        assert windows.num_processing_time_timers() == 0
+
+
+@pytest.mark.parametrize("used", [False, True])
+def test_a_sum_that_passes_64_bits_is_refused(used: bool) -> None:
+    large = (1 << 63) - 1
+    with pytest.MonkeyPatch.context() as patch, harness(summed) as windows:
+        patch.setattr(by_column, "LEAST_ROWS", 1 if used else 1 << 60)
+        windows.push_all([sale("a", large), sale("a", -5), sale("a", 5)], [1, 2, 3])
+        windows.push_all([sale("b", 1)], [1]).advance_watermark(9)
+        assert sorted(map(tuple, windows.take_output())) == [("a", 0, 10, large), ("b", 0, 10, 1)]
+        windows.push_all([sale("a", large)], [11])
+        with pytest.raises(FunctionError, match=r"A sum of price may pass 64 bits.*reduce\(\)"):
+            windows.push_all([sale("a", 1), sale("a", -1)], [12, 13])
+
+
+def summed(stream: Any) -> Any:
+    return stream.window(TumblingEventTimeWindows.of(10)).aggregate(total=Sum("price"))
+
+
+#: Windows of every other kind, and what the sales below give: for windows of time with their start and end.
+OTHERS: dict[str, tuple[Callable[[Any], Any], list[tuple[Any, ...]]]] = {
+    "sessions": (
+        lambda s: s.window(EventTimeSessionWindows.with_gap(5)),
+        [("a", 1, 9, 2, 3), ("a", 20, 25, 1, 4), ("b", 2, 7, 1, None)],
+    ),
+    "count": (lambda s: s.count_window(2), [("a", 2, 3)]),
+    "trigger": (
+        lambda s: s.window(TumblingEventTimeWindows.of(10)).trigger(PurgingTrigger.of(CountTrigger.of(2))),
+        [("a", 0, 10, 2, 3)],
+    ),
+    "evictor": (
+        lambda s: s.window(TumblingEventTimeWindows.of(10)).evictor(CountEvictor.of(1)),
+        [("a", 0, 10, 1, 2), ("a", 20, 30, 1, 4), ("b", 0, 10, 1, None)],
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", OTHERS)
+def test_every_other_kind_of_windows(kind: str) -> None:
+    windows, expected_rows = OTHERS[kind]
+    made = harness(lambda stream: windows(stream).aggregate(rows=Count(), total=Sum("price")))
+    made.push_all([sale("a", 1), sale("a", 2), sale("b", None), sale("a", 4)], [1, 4, 2, 20])
+    restored = made.restored().end_input()
+    assert sorted(map(tuple, [*made.output(), *restored.output()]), key=repr) == sorted(expected_rows, key=repr)
+    restored.close()
+
+
+def test_windows_of_all_rows() -> None:
+    def windows(stream: Any, _: Any) -> Any:
+        return stream.window_all(TumblingEventTimeWindows.of(10)).aggregate(rows=Count(), most=Max("price"))
+
+    with columns(used=True), OperatorHarness(None, operation=windows, input_type=SALE, event_time=True) as made:
+        made.push_all([sale("a", 1), sale("b", 7), sale("b", 5), sale("a", 4)], [1, 4, 12, 2]).advance_watermark(30)
+        assert [tuple(row) for row in made.output()] == [(0, 10, 3, 7), (10, 20, 1, 5)]
+
+
+def node(make: Callable[[Any], Any], key: Any = "shop") -> Any:
+    env = StreamExecutionEnvironment.get_execution_environment()
+    return make(env.from_collection([sale("a", 1)], SALE).key_by(key))._node
+
+
+def test_which_windows_work_by_column() -> None:
+    hours = TumblingEventTimeWindows.of(10)
+    assert node(summed).factory is ColumnWindowOperator
+    assert node(summed, ["shop", "till"]).factory is ColumnWindowOperator
+    late = node(lambda s: s.window(hours).allowed_lateness(5).aggregate(rows=Count()))
+    assert late.factory is ColumnWindowOperator
+    assert node(lambda s: s.window(hours).trigger(CountTrigger.of(2)).aggregate(rows=Count())).factory is WindowOperator
+    assert node(lambda s: s.window(Mine.of(10)).aggregate(rows=Count())).factory is WindowOperator
+    assert node(summed, "weight").factory is WindowOperator, "of floating keys, 0.0 and -0.0 are one"
+
+
+class Mine(TumblingEventTimeWindows):
+    """May assign rows as it likes."""
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda s: s.aggregate(), "known aggregates by name"),
+        (lambda s: s.aggregate(window_end=Count()), "column 'window_end' of the window"),
+        (lambda s: s.aggregate(shop=Count()), "is a column of the key"),
+        (lambda s: s.aggregate(total=Sum("shop")), "is for numbers"),
+        (lambda s: s.aggregate(total=Sum("cost")), "no such field"),
+        (lambda s: s.aggregate(rows=Count(), output_type=Types.LONG()), "a function or a type beside them"),
+        (lambda s: s.aggregate(total=sum), "expected Count"),
+    ],
+)
+def test_what_is_refused(make: Callable[[Any], Any], message: str) -> None:
+    with pytest.raises((ProgramError, TypeError), match=message):
+        node(lambda stream: make(stream.window(TumblingEventTimeWindows.of(10))))
+
+
+def test_a_key_of_a_function_is_refused() -> None:
+    with pytest.raises(ProgramError, match="needs the key as columns"):
+        node(summed, lambda row: row[0])
