@@ -217,6 +217,8 @@ def test_timers_follow_a_model(tmp_path_factory: pytest.TempPathFactory, data: s
             else:
                 together = timers.advance_together(timestamp, most=2)
                 fired = [(at, one) for at, due in together for one, _ in due]
+                entries = [timers._entry(at, one, None) for at, one in fired]
+                assert entries == sorted(entries)
             gone = {one for one in model if one[0] <= timestamp}
             assert [one[0] for one in fired] == sorted(one[0] for one in gone)
             assert set(fired) == gone

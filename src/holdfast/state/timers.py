@@ -137,14 +137,7 @@ class TimerQueue:
         """
         due = time_bytes(to)
         while (first := self._first()) is not None and first[_TIME] <= due:
-            stored, at_time = self._first_stored(), first[: _TIME.stop]
-            if stored is not None and stored.startswith(at_time):
-                timers = [self._take(first)]
-                while len(timers) < most and (first := self._first()) is not None and first.startswith(at_time):
-                    timers.append(self._take(first))
-                yield timers[0].timestamp, [(timer.key, timer.namespace) for timer in timers]
-            else:
-                yield read_time(first[_TIME]), self._take_added(at_time, most)
+            yield read_time(first[_TIME]), self._take_together(first[: _TIME.stop], most)
 
     def collect(self, pending: Pending) -> None:
         """Hand over what changed. It may happen while timers fire: they go on from what is stored then."""
@@ -203,20 +196,41 @@ class TimerQueue:
             self._ahead.extend(found)
             self._position = found[-1] + b"\0" if len(found) == _READ_AHEAD else None
 
-    def _take_added(self, at_time: bytes, most: int) -> list[tuple[Any, Any]]:
-        """The next timers of a time, none of which has been stored at it and still counts."""
-        taken: dict[bytes, tuple[Any, Any]] = {}
-        order, added = self._order, self._added
-        while order and order[0].startswith(at_time) and len(taken) < most:
-            entry = heappop(order)
-            known = added.pop(entry, None)
-            if known is not None:
-                taken[entry] = known
-        unstored = self._unstored.intersection(taken)
+    def _take_together(self, at_time: bytes, most: int) -> list[tuple[Any, Any]]:
+        """Keys and namespaces of the next timers of a time."""
+        stored: list[bytes] = []
+        while len(stored) < most and (first := self._first_stored()) is not None and first.startswith(at_time):
+            stored.append(self._ahead.popleft())
+        added: list[bytes] = []
+        while len(added) < most and self._order and self._order[0].startswith(at_time):
+            entry = heappop(self._order)
+            if entry in self._added:
+                added.append(entry)
+        entries = sorted({*stored, *added})[:most] if stored else added
+        # Each of the two may have some that come behind the last.
+        while stored and stored[-1] > entries[-1]:
+            self._ahead.appendleft(stored.pop())
+        while added and added[-1] > entries[-1]:
+            heappush(self._order, added.pop())
+        timers = self._read_together([entry for entry in stored if entry not in self._added])
+        timers |= {entry: self._added.pop(entry) for entry in added}
+        unstored = self._unstored.intersection(added)
         self._unstored -= unstored
         self._access.room += len(unstored)
-        self._removed.update(taken.keys() - unstored)
-        return list(taken.values())
+        self._removed.update(timers.keys() - unstored)
+        return [timers[entry] for entry in entries]
+
+    def _read_together(self, entries: list[bytes]) -> dict[bytes, tuple[Any, Any]]:
+        """Keys and namespaces of stored timers of one time: of its namespaces there are few."""
+        decode, namespaces = self._access.keys.codec.decode, dict[bytes, Any]()
+        timers: dict[bytes, tuple[Any, Any]] = {}
+        for entry in entries:
+            key, offset = read_sized(entry, _KEY_AT)
+            rest = entry[offset:]
+            if rest not in namespaces:
+                namespaces[rest] = read_namespace(self._namespaces, read_sized(rest, 0)[0])
+            timers[entry] = (decode(key), namespaces[rest])
+        return timers
 
     def _take(self, entry: bytes) -> Timer:
         if self._ahead and self._ahead[0] == entry:
