@@ -62,8 +62,11 @@ class ColumnWindowOperator(WindowOperator):
     # -- rows
 
     def process(self, batch: Batch, input_index: int) -> None:
-        rows, most = len(batch), max(_MOST_MEMBERS // self._assigner.most_windows, 1)
-        if rows <= most or batch.arrow is None:
+        rows, most = len(batch), _MOST_MEMBERS // self._assigner.most_windows
+        if rows < LEAST_ROWS or most < LEAST_ROWS or batch.arrow is None:
+            super().process(batch, input_index)
+            return
+        if rows <= most:
             self._process_some(batch, input_index)
             return
         for start in range(0, rows, most):
@@ -77,8 +80,6 @@ class ColumnWindowOperator(WindowOperator):
     def _times(self, batch: Batch) -> Numbers | None:
         """What the rows are assigned to windows by; None where a loop is to do it."""
         rows = len(batch)
-        if rows < LEAST_ROWS or batch.arrow is None:
-            return None
         if not self._event_time:
             return np.full(rows, self.processing_time(), dtype=np.int64)
         timestamps = batch.timestamps
