@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import date
 from functools import reduce
 from operator import add
 from typing import Any
@@ -381,3 +382,26 @@ def test_what_is_refused(make: Callable[[Any], Any], message: str) -> None:
 def test_a_key_of_a_function_is_refused() -> None:
     with pytest.raises(ProgramError, match="needs the key as columns"):
         node(summed, lambda row: row[0])
+
+
+@pytest.mark.parametrize(
+    ("key_type", "keys"),
+    [
+        (Types.BOOLEAN(), [True, False]),
+        (Types.BYTES(), [b"", b"\x00a"]),
+        (Types.SQL_DATE(), [date(1969, 12, 31), date(2026, 1, 1)]),
+        (Types.BYTE(), [-128, 127]),
+    ],
+    ids=["boolean", "bytes", "date", "byte"],
+)
+def test_keys_of_every_kind_that_has_a_column(key_type: Any, keys: list[Any]) -> None:
+    row_type = Types.ROW_NAMED(["key", "value"], [key_type, Types.FLOAT()])
+
+    def windows(stream: Any, _: Any) -> Any:
+        return stream.window(TumblingEventTimeWindows.of(10)).aggregate(low=Min("value"), mean=Average("value"))
+
+    with columns(used=True), KeyedOperatorHarness(None, "key", operation=windows, input_type=row_type) as made:
+        made.push_all([Row(key, value) for key in keys for value in (2.5, 0.5)], [1, 2, 3, 4]).end_epoch()
+        made.push_all([Row(keys[0], 0.0)], [5]).advance_watermark(9)
+        wanted = [(keys[0], 0, 10, 0.0, 1.0), (keys[1], 0, 10, 0.5, 1.5)]
+        assert sorted(map(tuple, made.output())) == sorted(wanted)
