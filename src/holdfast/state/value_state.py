@@ -102,9 +102,8 @@ class SingleValue(KeyedState):
 
     def _load_many(self, identities: Sequence[Hashable], keys: Sequence[Any]) -> None:
         """Have all of them in the cache. To make room may empty it."""
-        if all(map(self._live.__contains__, identities)):
+        if not self._make_room_for(identities):
             return
-        self._access.make_room(len(identities))
         live = self._live
         missing = {identity: key for identity, key in zip(identities, keys, strict=True) if identity not in live}
         found = self._store.get_many(self._heads(self._space, missing))
@@ -112,6 +111,13 @@ class SingleValue(KeyedState):
             self._space.absent.update(i for i, data in zip(missing, found, strict=True) if data is None)
         revive = self._cells.revive
         live.update(zip(missing, (None if data is None else revive(data) for data in found), strict=True))
+
+    def _make_room_for(self, identities: Sequence[Hashable]) -> int:
+        """How many of them are not in the cache. To make room may empty it."""
+        missing = len(identities) - sum(map(self._live.__contains__, identities))
+        if missing:
+            self._access.make_room(missing)
+        return missing
 
     def _admit_key(self, identity: Hashable) -> None:
         """A key that is written without having been read."""
@@ -266,7 +272,7 @@ class KeyedAggregatingState(_Combining, AggregatingState[Any, Any]):
         """Set those of several keys. For an operator that owns them."""
         for start in range(0, len(keys), _AT_ONCE):
             some = slice(start, start + _AT_ONCE)
-            self._access.make_room(len(identities[some]))
+            self._make_room_for(identities[some])
             self._live.update(zip(identities[some], accumulators[some], strict=True))
             self._dirty.update(zip(identities[some], keys[some], strict=True))
 
