@@ -39,9 +39,7 @@ from holdfast.testing import KeyedOperatorHarness, OperatorHarness
 from holdfast.testing.outputs import Output
 from tests.testing.window_oracle import Window, WindowOracle
 
-SALE = Types.ROW_NAMED(
-    ["shop", "till", "price", "weight"], [Types.STRING(), Types.INT(), Types.LONG(), Types.DOUBLE()]
-)
+SALE = Types.ROW_NAMED(["shop", "till", "price", "weight"], [Types.STRING(), Types.INT(), Types.LONG(), Types.DOUBLE()])
 LATE = OutputTag("late", SALE)
 AGGREGATES: dict[str, Any] = {
     "rows": Count(),

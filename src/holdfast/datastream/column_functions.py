@@ -98,9 +98,7 @@ def windows_by_column(spec: WindowSpec, key_type: TypeInformation) -> bool:
     )
 
 
-def _aggregation(
-    row_type: TypeInformation, key_columns: tuple[str, ...], aggregates: Mapping[str, Any]
-) -> Aggregation:
+def _aggregation(row_type: TypeInformation, key_columns: tuple[str, ...], aggregates: Mapping[str, Any]) -> Aggregation:
     if not isinstance(row_type, FieldsTypeInfo):
         raise ProgramError(
             f"aggregate() of {', '.join(aggregates)} needs rows with fields of declared types; these are "

@@ -72,8 +72,7 @@ class FixedSizeWindows(WindowAssigner[Any, TimeWindow]):
         return -(-self._size // self._slide)
 
     def starts_of(self, times: Numbers) -> tuple[Numbers, Numbers]:
-        """The windows of many times, as ``windows_of`` gives them: for each of them which time it is of, and its start.
-        """
+        """The windows of many times, in the order of ``windows_of``: which time each of them is of, and its start."""
         latest = times - (times - self._offset) % self._slide
         starts = latest[:, None] - np.arange(self.most_windows, dtype=np.int64) * self._slide
         within = times[:, None] - starts < self._size
