@@ -76,6 +76,13 @@ def test_the_totals_by_columns(form: str, tmp_path: Path, monkeypatch: pytest.Mo
     assert Expected(outcome.emitted, outcome.checksum) == ORACLES["final_totals"](ENTRIES["totals"].shape(Size.TINY))
 
 
+def test_hot_items_by_columns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    install(monkeypatch)
+    outcome = run(replace(arguments_of(ENTRIES["q5"], tmp_path), variant="heap:aggregate"))
+    check_emitted(ENTRIES["q5"], ENTRIES["q5"].shape(Size.TINY), outcome)
+    assert outcome.emitted > 0
+
+
 def test_of_totals_that_come_now_and_then_the_last_are_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     install(monkeypatch)
     monkeypatch.setattr(program, "EMIT_TOTALS", frozenset({"totals"}))

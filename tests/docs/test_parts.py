@@ -40,6 +40,10 @@ keyed = stream.key_by(lambda row: row[0])
 """
 _WRAPPED = "MyCheckpointedMap = type('MyCheckpointedMap', (MapFunction,), {'map': lambda self, value: value})\n"
 _TOTALS = "payments = stream\nTotals = type('Totals', (MapFunction,), {'map': lambda self, value: value})\n"
+_SALES = """
+SALE = Types.ROW_NAMED(["shop", "price"], [Types.STRING(), Types.LONG()])
+sales = env.from_collection([("north", 5)], SALE)
+"""
 _JOINED = """
 orders = payments = stream
 order_id = payment_id = lambda row: str(row[0])
@@ -57,6 +61,7 @@ PREPARED = {
     ("docs/how-to/windows.md", 0): _STREAMS,
     ("docs/how-to/windows.md", 1): _STREAMS,
     ("docs/how-to/windows.md", 2): _STREAMS + _JOINED,
+    ("docs/how-to/work-on-columns.md", 0): _STREAMS + _SALES,
     ("docs/how-to/chaos.md", 2): "from holdfast.testing.chaos import Service\n",
     ("docs/how-to/evolve-state.md", 0): _STREAMS + _TOTALS,
     ("docs/how-to/test-a-function.md", 0): "",

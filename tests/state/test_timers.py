@@ -195,24 +195,39 @@ def test_timers_follow_a_model(tmp_path_factory: pytest.TempPathFactory, data: s
     task = Subtask(name, tmp_path_factory.mktemp("timers"))
     timers = task.backend.timers("t", PROCESSING)
     model: set[tuple[int, int]] = set()
+    #: What the store may have.
+    stored: set[tuple[int, int]] = set()
     pairs = st.tuples(st.integers(-5, 5), st.integers(0, 5))
-    kinds = st.sampled_from(["register", "delete", "advance", "epoch", "flush"])
+    kinds = st.sampled_from(["register", "register many", "delete", "advance", "advance together", "epoch", "flush"])
     for step, (timestamp, key) in data.draw(st.lists(st.tuples(kinds, pairs), max_size=40)):
         if step == "register":
             timers.register(timestamp, key)
             model.add((timestamp, key))
+        elif step == "register many":
+            keys = range(key)
+            unstored = [one for one in keys if (timestamp, one) not in stored]
+            timers.register_many(timestamp, {one: one for one in keys}, None, unstored)
+            model.update((timestamp, one) for one in keys)
         elif step == "delete":
             timers.delete(timestamp, key)
             model.discard((timestamp, key))
-        elif step == "advance":
-            fired = [(timer.timestamp, timer.key) for timer in timers.advance(timestamp)]
-            due = {one for one in model if one[0] <= timestamp}
-            assert [one[0] for one in fired] == sorted(one[0] for one in due)
-            assert set(fired) == due
-            model -= due
+        elif step.startswith("advance"):
+            if step == "advance":
+                fired = [(timer.timestamp, timer.key) for timer in timers.advance(timestamp)]
+            else:
+                together = timers.advance_together(timestamp, most=2)
+                fired = [(at, one) for at, due in together for one, _ in due]
+                entries = [timers._entry(at, one, None) for at, one in fired]
+                assert entries == sorted(entries)
+            gone = {one for one in model if one[0] <= timestamp}
+            assert [one[0] for one in fired] == sorted(one[0] for one in gone)
+            assert set(fired) == gone
+            model -= gone
         elif step == "flush":
             task.backend.flush()
+            stored = set(model)
         else:
+            stored = set(model)
             task.next_epoch(cached=timestamp > 0)
             timers = task.backend.timers("t", PROCESSING)
         assert timers.next_timestamp() == min((one[0] for one in model), default=None)

@@ -8,11 +8,12 @@ from benchmarks.jobs.holdfast.inputs import Inputs
 from benchmarks.jobs.holdfast.sessions import Count
 from benchmarks.oracle import SLIDE_MS, WINDOW_MS
 from holdfast.common import Row, Time, Types
-from holdfast.datastream import AllWindowFunction, DataStream, ProcessWindowFunction
+from holdfast.datastream import AllWindowFunction, DataStream, ProcessWindowFunction, aggregates
 from holdfast.datastream.window import SlidingEventTimeWindows, TimeWindow, TumblingEventTimeWindows
 from holdfast.datastream.window_functions import JoinFunction
 
 PAIR = Types.TUPLE([Types.LONG(), Types.LONG()])
+RANKED = Types.ROW_NAMED(["end", "rank"], [Types.LONG(), Types.LONG()])
 TRIPLE = Types.TUPLE([Types.LONG(), Types.LONG(), Types.LONG()])
 WINDOW = Time.milliseconds(WINDOW_MS)
 SLIDE = Time.milliseconds(SLIDE_MS)
@@ -45,6 +46,32 @@ def hot_items(inputs: Inputs) -> DataStream:
         .reduce(hotter)
         .filter(lambda item: item[0] >= 0)
     )
+
+
+def hot_items_by_column(inputs: Inputs) -> DataStream:
+    """The same with known aggregates, computed by column in both windows. The count and the auction are one number, so
+    that the greatest of them says which auction it was.
+    """
+    counts = (
+        inputs.table("bids")
+        .key_by("auction")
+        .window(SlidingEventTimeWindows.of(WINDOW, SLIDE))
+        .aggregate(bids=aggregates.Count())
+    )
+    return (
+        counts.map(lambda row: Row(row[2], (row[3] << 32) - (row[0] + 1)), RANKED)
+        .key_by("end")
+        .window(TumblingEventTimeWindows.of(SLIDE))
+        .aggregate(rank=aggregates.Max("rank"))
+        .map(hottest, TRIPLE)
+        .filter(lambda item: item[0] >= 0)
+    )
+
+
+def hottest(row: Row) -> Triple:
+    end, rank = row[0], row[3]
+    count = -(-rank >> 32)
+    return (count << 32) - rank - 1, count, end
 
 
 class WithEnd(AllWindowFunction[Row, Triple, TimeWindow]):

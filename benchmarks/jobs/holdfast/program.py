@@ -14,7 +14,7 @@ from benchmarks.jobs.holdfast.dedup import dedup
 from benchmarks.jobs.holdfast.enrichment import enrichment
 from benchmarks.jobs.holdfast.final_sink import FinalSink
 from benchmarks.jobs.holdfast.inputs import Inputs
-from benchmarks.jobs.holdfast.nexmark import highest_bid, hot_items, new_users
+from benchmarks.jobs.holdfast.nexmark import highest_bid, hot_items, hot_items_by_column, new_users
 from benchmarks.jobs.holdfast.sessions import sessions
 from benchmarks.jobs.holdfast.sink import CheckingSink
 from benchmarks.jobs.holdfast.totals import aggregated, by_batch, totals
@@ -36,6 +36,7 @@ PROGRAMS: Mapping[str, Program] = {
     "sessions": sessions,
     "enrichment": enrichment,
     "q5": hot_items,
+    "q5:aggregate": hot_items_by_column,
     "q7": highest_bid,
     "q8": new_users,
 }

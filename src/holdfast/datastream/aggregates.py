@@ -1,4 +1,5 @@
-"""Known aggregates, for ``KeyedStream.aggregate``. Holdfast's own: PyFlink has them in its Table API."""
+"""Known aggregates, for ``aggregate`` of keyed and windowed streams. Holdfast's own: PyFlink has them in its Table API.
+"""
 
 from holdfast.runtime.aggregates import Average, Count, Max, Min, Sum
 

@@ -8,12 +8,37 @@ from typing import Any
 from holdfast.errors import ProgramError
 from holdfast.graph.stream_graph import KeyBy
 from holdfast.runtime.aggregates import Aggregate, Aggregation
+from holdfast.runtime.windowing.assigners import WindowAssigner
+from holdfast.runtime.windowing.known_aggregates import WINDOW_COLUMNS, WindowAggregation
+from holdfast.runtime.windowing.operator import WindowSpec
+from holdfast.runtime.windowing.serializers import TimeWindowSerializer
+from holdfast.runtime.windowing.time_triggers import EventTimeTrigger, ProcessingTimeTrigger
+from holdfast.runtime.windowing.time_windows import (
+    SlidingEventTimeWindows,
+    SlidingProcessingTimeWindows,
+    TumblingEventTimeWindows,
+    TumblingProcessingTimeWindows,
+)
 from holdfast.types.typeinfo import (
+    INTEGERS,
+    BasicType,
     BasicTypeInfo,
     DecimalTypeInfo,
     FieldsTypeInfo,
     PickledBytesTypeInfo,
+    TupleTypeInfo,
     TypeInformation,
+)
+
+#: Keys that are the same exactly when Arrow says so.
+COLUMN_KEYS = (*INTEGERS, BasicType.STRING, BasicType.BYTES, BasicType.BOOLEAN, BasicType.SQL_DATE)
+
+#: Not subclasses of them, which may assign rows as they like.
+_FIXED_SIZE = (
+    TumblingEventTimeWindows,
+    TumblingProcessingTimeWindows,
+    SlidingEventTimeWindows,
+    SlidingProcessingTimeWindows,
 )
 
 
@@ -36,9 +61,51 @@ def aggregation_of(row_type: TypeInformation, key_by: KeyBy, aggregates: Mapping
             'aggregate() needs the key as columns: key_by("column"). Where a function computes the key, put it into a '
             "field with a map() first."
         )
-    assert isinstance(row_type, FieldsTypeInfo), "rows that are keyed by columns have fields"
+    return _aggregation(row_type, key_by.columns, aggregates)
+
+
+def window_aggregation_of(
+    row_type: TypeInformation,
+    key_by: KeyBy | None,
+    assigner: WindowAssigner[Any, Any],
+    aggregates: Mapping[str, Any],
+) -> WindowAggregation:
+    """What ``aggregate()`` of windows was asked for, checked; ``key_by`` is None for windows of all rows."""
+    if key_by is None:
+        aggregation = _aggregation(row_type, (), aggregates)
+    else:
+        aggregation = aggregation_of(row_type, key_by, aggregates)
+    timed = isinstance(assigner.get_window_serializer(), TimeWindowSerializer)
+    for name in (*aggregation.key_columns, *aggregates):
+        if timed and name in WINDOW_COLUMNS:
+            raise ProgramError(
+                f"aggregate(): the results have a column '{name}' of the window, and a column of the key or an "
+                "aggregate has that name too. Rename it; a column of the key with a map() before key_by()."
+            )
+    return WindowAggregation(aggregation, timed)
+
+
+def windows_by_column(spec: WindowSpec, key_type: TypeInformation) -> bool:
+    """Whether columns give what a loop gives: in windows of a fixed size with their own trigger, where equal keys are
+    equal to Arrow.
+    """
+    usual = EventTimeTrigger if spec.assigner.is_event_time() else ProcessingTimeTrigger
+    keys = key_type.field_types if isinstance(key_type, TupleTypeInfo) else (key_type,)
+    return (
+        type(spec.assigner) in _FIXED_SIZE
+        and type(spec.trigger) is usual
+        and all(isinstance(one, BasicTypeInfo) and one.basic in COLUMN_KEYS for one in keys)
+    )
+
+
+def _aggregation(row_type: TypeInformation, key_columns: tuple[str, ...], aggregates: Mapping[str, Any]) -> Aggregation:
+    if not isinstance(row_type, FieldsTypeInfo):
+        raise ProgramError(
+            f"aggregate() of {', '.join(aggregates)} needs rows with fields of declared types; these are "
+            f"{row_type.describe()}. Give type_info or output_type where the stream is made."
+        )
     types = dict(zip(row_type.field_names, row_type.field_types, strict=True))
-    for column in key_by.columns:
+    for column in key_columns:
         if not isinstance(types[column], (BasicTypeInfo, DecimalTypeInfo)):
             raise ProgramError(
                 f"aggregate(): the column '{column}' of the key is {types[column].describe()}; rows are grouped by "
@@ -52,8 +119,8 @@ def aggregation_of(row_type: TypeInformation, key_by: KeyBy, aggregates: Mapping
                 f"aggregate(): '{name}' is {aggregate!r}; expected Count(), Sum(field), Min(field), Max(field) or "
                 "Average(field). For aggregates of your own use reduce() or process()."
             )
-        if name in key_by.columns:
+        if name in key_columns:
             raise ProgramError(f"aggregate(): '{name}' is a column of the key; give the result another name.")
-    aggregation = Aggregation(row_type, key_by.columns, tuple(aggregates.items()))
+    aggregation = Aggregation(row_type, key_columns, tuple(aggregates.items()))
     aggregation.output_type()  # finds fields that are not there, or not numbers
     return aggregation

@@ -8,6 +8,7 @@ from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from holdfast.datastream.column_functions import COLUMN_KEYS
 from holdfast.datastream.functions import FlatMapFunction, RuntimeContext, WrappingFunction
 from holdfast.errors import ProgramError
 from holdfast.state.descriptors import ValueStateDescriptor
@@ -15,7 +16,6 @@ from holdfast.types.resolve import resolve
 from holdfast.types.row import Row
 from holdfast.types.typeinfo import (
     INTEGERS,
-    BasicType,
     BasicTypeInfo,
     FieldsTypeInfo,
     PickledBytesTypeInfo,
@@ -88,10 +88,6 @@ _FIELD_REDUCERS: dict[str, Callable[[Any, Any, Any], Any]] = {
 }
 
 
-#: Keys that are the same exactly when Arrow says so.
-_COLUMN_KEYS = (*INTEGERS, BasicType.STRING, BasicType.BYTES, BasicType.BOOLEAN, BasicType.SQL_DATE)
-
-
 def works_by_column(reducer: Any, row_type: TypeInformation, key_type: TypeInformation) -> bool:
     """Whether its results can be computed by column, exactly: of integers, in rows whose keys have a column too."""
     if not isinstance(reducer, FieldReducer) or reducer.kind not in ("Sum", "Min", "Max"):
@@ -99,7 +95,7 @@ def works_by_column(reducer: Any, row_type: TypeInformation, key_type: TypeInfor
     if not isinstance(row_type, (TupleTypeInfo, RowTypeInfo)):
         return False
     field = row_type.field_types[reducer.index]
-    wanted = ((field, INTEGERS), (key_type, _COLUMN_KEYS))
+    wanted = ((field, INTEGERS), (key_type, COLUMN_KEYS))
     return all(isinstance(one, BasicTypeInfo) and one.basic in among for one, among in wanted)
 
 

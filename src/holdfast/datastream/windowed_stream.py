@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self
 
+from holdfast.datastream.column_functions import window_aggregation_of, windows_by_column
 from holdfast.datastream.functions import AggregateFunction, ReduceFunction
 from holdfast.datastream.window_functions import (
     AllWindowFunction,
@@ -12,8 +13,11 @@ from holdfast.datastream.window_functions import (
     WindowFunction,
 )
 from holdfast.errors import ProgramError
+from holdfast.graph.stream_graph import KeyBy
+from holdfast.runtime.aggregates import Aggregate
 from holdfast.runtime.output_tag import OutputTag
 from holdfast.runtime.windowing.assigners import MergingWindowAssigner, WindowAssigner
+from holdfast.runtime.windowing.by_column import ColumnWindowOperator
 from holdfast.runtime.windowing.count_windows import CountSlidingWindowAssigner, CountTumblingWindowAssigner
 from holdfast.runtime.windowing.evicting import EvictingWindowOperator
 from holdfast.runtime.windowing.evictors import Evictor
@@ -27,6 +31,7 @@ from holdfast.runtime.windowing.functions import (
     ReduceFirst,
     WindowProcess,
 )
+from holdfast.runtime.windowing.known_aggregates import GiveRow, KnownAggregates
 from holdfast.runtime.windowing.operator import WindowOperator, WindowSpec
 from holdfast.runtime.windowing.triggers import Trigger
 from holdfast.state.descriptors import (
@@ -142,19 +147,51 @@ class _Windowed(WindowSettings):
 
     def aggregate(
         self,
-        aggregate_function: AggregateFunction,
+        aggregate_function: AggregateFunction | None = None,
         window_function: Any = None,
         accumulator_type: Any = None,
         output_type: Any = None,
+        **aggregates: Aggregate,
     ) -> DataStream:
-        """Aggregate the rows of each window as they come. ``window_function`` is given the one result."""
+        """Aggregate the rows of each window as they come. ``window_function`` is given the one result.
+
+        Or known aggregates, by name: ``aggregate(orders=Count(), revenue=Sum("price"))``. They give the columns of the
+        key, for windows of time ``window_start`` and ``window_end`` in milliseconds, and the aggregates. The key must
+        be one of columns. Tumbling and sliding windows that fire by their own trigger are computed by column.
+        """
+        if aggregates:
+            beside = (aggregate_function, window_function, accumulator_type, output_type)
+            return self._known_aggregates(aggregates, beside)
         if not isinstance(aggregate_function, AggregateFunction):
-            raise TypeError(f"aggregate() takes an AggregateFunction; got {aggregate_function!r}.")
+            raise TypeError(
+                f"aggregate() takes an AggregateFunction, or known aggregates by name, aggregate(rows=Count()); got "
+                f"{aggregate_function!r}."
+            )
         contents = AggregatingStateDescriptor(CONTENTS, aggregate_function, resolve(accumulator_type))
         behind = self._behind(window_function)
         if self._evictor is not None:
             return self._evicting("Window Aggregate", AggregateFirst(aggregate_function, behind), output_type)
         return self._add("Window Aggregate", contents, behind, output_type)
+
+    def _known_aggregates(self, aggregates: dict[str, Aggregate], beside: tuple[Any, ...]) -> DataStream:
+        if beside != (None,) * len(beside):
+            raise ProgramError(
+                f"aggregate() was given {', '.join(aggregates)} by name, and a function or a type beside them. Known "
+                "aggregates need neither; a map() behind them makes other rows of their results."
+            )
+        known = window_aggregation_of(self.get_input_type(), self._known_key(), self._assigner, aggregates)
+        function, behind = KnownAggregates(known.aggregation), GiveRow(known)
+        if self._evictor is not None:
+            return self._evicting("Window Aggregate", AggregateFirst(function, behind), known.output_type())
+        contents = AggregatingStateDescriptor(CONTENTS, function, known.aggregation.state_type())
+        spec = self.spec(contents, behind)
+        by_column = windows_by_column(spec, self._stream.get_key_type())
+        operator = ColumnWindowOperator if by_column else WindowOperator
+        return self._add_operator("Window Aggregate", operator, spec, known.output_type())
+
+    def _known_key(self) -> KeyBy | None:
+        """The key that rows of known aggregates begin with."""
+        return self._stream._key_by
 
     def apply(self, window_function: Any, output_type: Any = None) -> DataStream:
         """All rows of a window to a function, when it fires."""
@@ -185,10 +222,15 @@ class _Windowed(WindowSettings):
 
     def _evicting(self, name: str, function: WindowProcess, output_type: Any) -> DataStream:
         spec = self.spec(evicted_contents(self.get_input_type()), function)
-        return self._stream._add(name, EvictingWindowOperator, spec, output_type)
+        return self._add_operator(name, EvictingWindowOperator, spec, output_type)
 
     def _add(self, name: str, contents: StateDescriptor, function: WindowProcess, output_type: Any) -> DataStream:
-        return self._stream._add(name, WindowOperator, self.spec(contents, function), output_type)
+        return self._add_operator(name, WindowOperator, self.spec(contents, function), output_type)
+
+    def _add_operator(
+        self, name: str, operator: type[WindowOperator], spec: WindowSpec, output_type: Any
+    ) -> DataStream:
+        return self._stream._add(name, operator, spec, output_type)
 
 
 class WindowedStream(_Windowed):
@@ -204,11 +246,13 @@ class AllWindowedStream(_Windowed):
     _applied = (AllWindowFunction, CallApplyAll)
     _processed = (ProcessAllWindowFunction, CallProcessAll)
 
-    def _evicting(self, name: str, function: WindowProcess, output_type: Any) -> DataStream:
-        return super()._evicting(name, function, output_type).force_non_parallel()
+    def _known_key(self) -> KeyBy | None:
+        return None
 
-    def _add(self, name: str, contents: StateDescriptor, function: WindowProcess, output_type: Any) -> DataStream:
-        return super()._add(name, contents, function, output_type).force_non_parallel()
+    def _add_operator(
+        self, name: str, operator: type[WindowOperator], spec: WindowSpec, output_type: Any
+    ) -> DataStream:
+        return super()._add_operator(name, operator, spec, output_type).force_non_parallel()
 
 
 def count_windows(size: int, slide: int) -> WindowAssigner[Any, Any]:

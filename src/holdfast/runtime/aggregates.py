@@ -26,7 +26,8 @@ from holdfast.types.typeinfo import (
 )
 
 _FLOATS = (BasicType.FLOAT, BasicType.DOUBLE)
-_LIMIT = 1 << 63
+#: Numbers below it, and not below its negative, have 64 bits.
+LIMIT = 1 << 63
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,11 @@ class Partial:
         """What it is, in stored state too."""
         return f"{self.function}({'*' if self.field is None else self.field})"
 
+    @property
+    def summed(self) -> str:
+        """What a sum is of, in errors."""
+        return self.field or "the number of rows"
+
 
 @dataclass(frozen=True)
 class Aggregate:
@@ -57,6 +63,10 @@ class Aggregate:
 
     def result(self, kept: Sequence[pa.Array]) -> pa.Array:
         """The result for each key, of the columns that were kept for it."""
+        return kept[0]
+
+    def value(self, kept: Sequence[Any]) -> Any:
+        """The same for one key."""
         return kept[0]
 
     def result_type(self, fields: dict[str, TypeInformation]) -> TypeInformation:
@@ -122,6 +132,10 @@ class Average(_FieldAggregate):
         divisor = pc.replace_with_mask(count, pc.equal(count, 0), pa.scalar(1))
         return pc.divide(total.cast(pa.float64(), safe=False), divisor)
 
+    def value(self, kept: Sequence[Any]) -> Any:
+        total, count = kept
+        return None if total is None else float(total) / count
+
     def result_type(self, fields: dict[str, TypeInformation]) -> TypeInformation:
         return Types.DOUBLE()
 
@@ -164,11 +178,16 @@ class Aggregation:
 
     def results(self, keys: Sequence[pa.Array], kept: Sequence[pa.Array]) -> pa.RecordBatch:
         """The output rows of keys, of the partial columns that are kept for them."""
-        by_partial = dict(zip(self.partials, kept, strict=True))
-        columns = list(keys)
-        for _, aggregate in self.aggregates:
-            columns.append(aggregate.result([by_partial[partial] for partial in aggregate.partials(self.fields)]))
+        columns = [*keys, *self.result_columns(kept)]
         return pa.RecordBatch.from_arrays(columns, names=list(self.output_type().field_names))  # type: ignore[attr-defined]  # a row has fields
+
+    def result_columns(self, kept: Sequence[pa.Array]) -> list[pa.Array]:
+        """The columns of the aggregates, of the partial columns."""
+        fields, by_partial = self.fields, dict(zip(self.partials, kept, strict=True))
+        return [
+            aggregate.result([by_partial[partial] for partial in aggregate.partials(fields)])
+            for _, aggregate in self.aggregates
+        ]
 
 
 def combine_rows(aggregation: Aggregation, keys: Sequence[pa.Array], rows: pa.RecordBatch) -> pa.RecordBatch:
@@ -198,7 +217,7 @@ def _merged(partial: Partial, old: pa.Array, new: pa.Array) -> pa.Array:
     try:
         both = pc.add_checked(old, new)
     except pa.ArrowInvalid as error:
-        raise FunctionError(_too_large(partial.field or "the number of rows")) from error
+        raise FunctionError(too_large(partial.summed)) from error
     return pc.coalesce(both, old, new)
 
 
@@ -212,7 +231,7 @@ def _grouped(
         if column is not None:
             columns[partial.name] = column
         if function == "sum":
-            _check_sum(partial.field or "the number of rows", column, by_name)
+            _check_sum(partial.summed, column, by_name)
         functions.append(([] if column is None else partial.name, function))
     # The workers of a host share its cores among each other already.
     grouped = pa.table(columns).group_by(key_names, use_threads=False).aggregate(functions)
@@ -231,15 +250,15 @@ def _check_sum(field: str, column: pa.Array, keys: dict[str, pa.Array]) -> None:
         return
     bounds = pc.min_max(column).as_py()
     largest = max(abs(bounds["min"] or 0), abs(bounds["max"] or 0))
-    if largest * len(column) < _LIMIT:
+    if largest * len(column) < LIMIT:
         return
     table = pa.table({**keys, "size": pc.abs(column.cast(pa.float64(), safe=False))})
     sizes = table.group_by(list(keys), use_threads=False).aggregate([("size", "sum")]).column("size_sum")
-    if pc.max(sizes).as_py() >= _LIMIT / 2:
-        raise FunctionError(_too_large(field))
+    if pc.max(sizes).as_py() >= LIMIT / 2:
+        raise FunctionError(too_large(field))
 
 
-def _too_large(field: str) -> str:
+def too_large(field: str) -> str:
     return (
         f"A sum of {field} may pass 64 bits, and would go around. Make the field DOUBLE with a map() before key_by(), "
         "or sum it with reduce()."

@@ -48,8 +48,9 @@ class ReceivedKeys:
     def column(self) -> pa.Array:
         return self._column(self._wire)
 
-    def slice(self, start: int, rows: int) -> ReceivedKeys:
-        return ReceivedKeys(self._wire.slice(start, rows), self._read, self._column)
+    def part(self, start: int, stop: int) -> ReceivedKeys:
+        """Those of some rows that follow each other."""
+        return ReceivedKeys(self._wire.slice(start, stop - start), self._read, self._column)
 
 
 class Batch:
@@ -91,6 +92,26 @@ class Batch:
             self._values = self._reader(self.arrow)
         return self._values
 
+    def values_at(self, positions: Sequence[int]) -> list[Any]:
+        """Some of the rows; only they are made from Arrow."""
+        if self._values is not None:
+            return [self._values[position] for position in positions]
+        assert self._reader is not None and self.arrow is not None
+        return self._reader(self.arrow.take(pa.array(positions, pa.int64())))
+
+    def part(self, start: int, stop: int) -> Batch:
+        """Some rows that follow each other, of a batch that came through an exchange."""
+        assert self.arrow is not None and isinstance(self._keys, ReceivedKeys)
+        timestamps, watermarks = self.timestamps, self.watermarks
+        return Batch(
+            None,
+            None if timestamps is None else timestamps[start:stop],
+            None if watermarks is None else watermarks[start:stop],
+            self._keys.part(start, stop),
+            self.arrow.slice(start, stop - start),
+            self._reader,
+        )
+
     @property
     def keys(self) -> list[Any] | None:
         return self._keys.values() if isinstance(self._keys, ReceivedKeys) else self._keys
@@ -102,21 +123,12 @@ class Batch:
         return self._keys.column()
 
     def pieces(self, rows: int) -> Iterator[Batch]:
-        """The same rows in order, so many at a time where they are not Python rows yet."""
-        if self._values is not None or self.arrow is None or len(self) <= rows:
+        """The same rows in order, so many at a time where they came through an exchange and are not Python rows yet."""
+        if self._values is not None or not isinstance(self._keys, ReceivedKeys) or len(self) <= rows:
             yield self
             return
-        timestamps, watermarks, keys = self.timestamps, self.watermarks, self._keys
         for start in range(0, len(self), rows):
-            end = start + rows
-            yield Batch(
-                None,
-                None if timestamps is None else timestamps[start:end],
-                None if watermarks is None else watermarks[start:end],
-                keys.slice(start, rows) if isinstance(keys, ReceivedKeys) else keys and keys[start:end],
-                self.arrow.slice(start, rows),
-                self._reader,
-            )
+            yield self.part(start, start + rows)
 
     def at(self, positions: list[int], values: list[Any]) -> Batch:
         """Rows that take the place of those at ``positions``, with their times."""

@@ -231,7 +231,7 @@ class TimedOperator(KeyedOperator):
             self.output.emit_watermark(watermark)
 
     def fire_processing_timers(self, now: int) -> None:
-        self._fire(self._processing_timers.advance(now), TimeDomain.PROCESSING_TIME)
+        self._fire_due(self._processing_timers, now, TimeDomain.PROCESSING_TIME)
         self._flush()
 
     def next_processing_timer(self) -> int | None:
@@ -242,8 +242,11 @@ class TimedOperator(KeyedOperator):
         # it would be late, had another channel come as far already.
         before, first = self.watermark, len(self._out)
         self.watermark = watermark
-        self._fire(self._event_timers.advance(watermark), TimeDomain.EVENT_TIME)
+        self._fire_due(self._event_timers, watermark, TimeDomain.EVENT_TIME)
         self._out_watermarks[first:] = [before] * (len(self._out) - first)
+
+    def _fire_due(self, timers: TimerQueue, to: int, domain: TimeDomain) -> None:
+        self._fire(timers.advance(to), domain)
 
     def _fire(self, due: Iterable[tuple[int, Any, Any]], domain: TimeDomain) -> None:
         context = self.key_context

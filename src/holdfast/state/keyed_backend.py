@@ -181,6 +181,10 @@ class KeyedStateBackend:
         """Keys as bulk access takes them."""
         return self._keys.column.write(keys)
 
+    def identified(self, keys: pa.Array) -> tuple[Sequence[Hashable], list[Any]]:
+        """What caches know the keys of a column by, and the keys."""
+        return next(self._keys.slices(keys, len(keys))) if len(keys) else ((), [])
+
     # Epochs
 
     def begin_batch(self, rows: int = 0) -> None:

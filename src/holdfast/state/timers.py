@@ -8,7 +8,7 @@ builds anew. The next due timer is the first entry of the index; the others are 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from enum import Enum
 from heapq import heappop, heappush
 from itertools import islice
@@ -68,6 +68,8 @@ class TimerQueue:
         #: Index entries that are not stored yet, with key and namespace; ``_order`` is a heap of them.
         self._added: dict[bytes, tuple[Any, Any]] = {}
         self._order: list[bytes] = []
+        #: Those of them of which the store is known to have nothing.
+        self._unstored: set[bytes] = set()
         #: Index entries that may be stored and no longer count.
         self._removed: set[bytes] = set()
         #: Namespaces as they stand in entries.
@@ -84,10 +86,29 @@ class TimerQueue:
         self._added[entry] = (key, namespace)
         heappush(self._order, entry)
 
+    def register_many(
+        self, timestamp: int, keys: dict[Hashable, Any], namespace: Any, unstored: Iterable[Hashable]
+    ) -> None:
+        """Add a timer of each of several keys, by identity. Whoever registers them may know that those of some keys,
+        ``unstored``, were never there before: when they fire, nothing has to be removed.
+        """
+        start, end = self._start + time_bytes(timestamp), self._namespace_bytes(namespace)
+        # To make room may empty the table of keys: not while their parts are looked up.
+        self._access.make_room(len(keys))
+        parts = zip(keys, self._access.keys.many(keys), strict=True)
+        entries = {identity: start + group + sized_key + end for identity, (group, sized_key) in parts}
+        self._removed.difference_update(entries.values())
+        for identity, entry in entries.items():
+            if entry not in self._added:
+                self._added[entry] = (keys[identity], namespace)
+                heappush(self._order, entry)
+        self._unstored.update(map(entries.__getitem__, unstored))
+
     def delete(self, timestamp: int, key: Any, namespace: Any = None) -> None:
         """Remove a timer; nothing happens when it does not exist."""
         entry = self._entry(timestamp, key, namespace)
         # Sessions move their timers with every row: what was never stored need not be deleted there.
+        self._unstored.discard(entry)
         if self._added.pop(entry, None) is None or self._access.store.get(entry) is not None:
             self._removed.add(entry)
 
@@ -110,6 +131,14 @@ class TimerQueue:
         while (first := self._first()) is not None and first[_TIME] <= due:
             yield self._take(first)
 
+    def advance_together(self, to: int, most: int) -> Iterator[tuple[int, list[tuple[Any, Any]]]]:
+        """The same, for whoever neither registers nor deletes timers that are due while they fire: each time with the
+        keys and namespaces of its timers, at most so many at once.
+        """
+        due = time_bytes(to)
+        while (first := self._first()) is not None and first[_TIME] <= due:
+            yield read_time(first[_TIME]), self._take_together(first[: _TIME.stop], most)
+
     def collect(self, pending: Pending) -> None:
         """Hand over what changed. It may happen while timers fire: they go on from what is stored then."""
         for entry in self._removed:
@@ -117,6 +146,7 @@ class TimerQueue:
         for entry in self._added:
             pending.writes += ((entry, b""), (state_entry(entry), b""))
         self._added.clear()
+        self._unstored.clear()
         self._order.clear()
         self._removed.clear()
         self._rewind()
@@ -166,12 +196,52 @@ class TimerQueue:
             self._ahead.extend(found)
             self._position = found[-1] + b"\0" if len(found) == _READ_AHEAD else None
 
+    def _take_together(self, at_time: bytes, most: int) -> list[tuple[Any, Any]]:
+        """Keys and namespaces of the next timers of a time."""
+        stored: list[bytes] = []
+        while len(stored) < most and (first := self._first_stored()) is not None and first.startswith(at_time):
+            stored.append(self._ahead.popleft())
+        added: list[bytes] = []
+        while len(added) < most and self._order and self._order[0].startswith(at_time):
+            entry = heappop(self._order)
+            if entry in self._added:
+                added.append(entry)
+        entries = sorted({*stored, *added})[:most] if stored else added
+        # Each of the two may have some that come behind the last.
+        while stored and stored[-1] > entries[-1]:
+            self._ahead.appendleft(stored.pop())
+        while added and added[-1] > entries[-1]:
+            heappush(self._order, added.pop())
+        timers = self._read_together([entry for entry in stored if entry not in self._added])
+        timers |= {entry: self._added.pop(entry) for entry in added}
+        unstored = self._unstored.intersection(added)
+        self._unstored -= unstored
+        self._access.room += len(unstored)
+        self._removed.update(timers.keys() - unstored)
+        return [timers[entry] for entry in entries]
+
+    def _read_together(self, entries: list[bytes]) -> dict[bytes, tuple[Any, Any]]:
+        """Keys and namespaces of stored timers of one time: of its namespaces there are few."""
+        decode, namespaces = self._access.keys.codec.decode, dict[bytes, Any]()
+        timers: dict[bytes, tuple[Any, Any]] = {}
+        for entry in entries:
+            key, offset = read_sized(entry, _KEY_AT)
+            rest = entry[offset:]
+            if rest not in namespaces:
+                namespaces[rest] = read_namespace(self._namespaces, read_sized(rest, 0)[0])
+            timers[entry] = (decode(key), namespaces[rest])
+        return timers
+
     def _take(self, entry: bytes) -> Timer:
         if self._ahead and self._ahead[0] == entry:
             self._ahead.popleft()
-        # Also when it was registered in this epoch: a stored one of the same identity may have been read past before.
-        self._removed.add(entry)
         known = self._added.pop(entry, None)
+        if entry in self._unstored:
+            self._unstored.discard(entry)
+            self._access.room += 1
+        else:
+            # Also when it was registered in this epoch: a stored one of the same identity may have been read past.
+            self._removed.add(entry)
         if known is not None:
             return Timer(read_time(entry[_TIME]), *known)
         key, offset = read_sized(entry, _KEY_AT)

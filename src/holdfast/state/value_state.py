@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from functools import cached_property
-from itertools import islice, repeat
+from itertools import islice
 from types import NoneType
 from typing import Any, cast
 
@@ -27,21 +27,18 @@ _PIECES_AHEAD = 32
 _AT_ONCE = 100_000
 
 
-def _no_cells(heads: list[bytes]) -> Iterable[Any]:
-    """For keys that are written without being read."""
-    return repeat(None, len(heads))
-
-
 class CachedValue(Cached):
     """The cell of a key; None is a key without a value."""
 
-    __slots__ = ("cell",)
+    __slots__ = ("absent_in", "cell")
 
     def __init__(self, head: bytes, cell: Any) -> None:
         # Not by super(): one is made for every key that an epoch touches.
         self.head = head
         self.changed_in = -1
         self.cell = cell
+        #: Until the flush of this number the store is known to have nothing of the key.
+        self.absent_in = -1
 
 
 class SingleValue(KeyedState):
@@ -72,13 +69,13 @@ class SingleValue(KeyedState):
         self._loads, self._announced = 0, len(identities)
         if self._ahead and self._namespaces is None:
             self._ahead -= 1
-            self._read_many(identities, keys)
+            self._cached_many(identities, keys, read=True)
 
     def adopt_keys(self, older: SingleValue) -> None:
         if self._id == older._id and self._namespaces is None and not self._live:
             for cached in older._live.values():
                 cached.cell = UNREAD
-                cached.changed_in = -1
+                cached.changed_in = cached.absent_in = -1
             self._spaces[None].live = self._live = older._live
             self._access.room -= len(self._live)
 
@@ -92,8 +89,9 @@ class SingleValue(KeyedState):
         return cached.cell is None
 
     def _collect(self, changed: list[CachedValue], pending: Pending) -> None:
-        cells = [cached.cell for cached in changed]
-        if None in cells:
+        if None in [cached.cell for cached in changed]:
+            # What came and went since the last flush was never stored.
+            changed = [one for one in changed if one.cell is not None or one.absent_in != self._flush]
             packed = iter(self._pack([cached for cached in changed if cached.cell is not None]))
             pending.writes += [(cached.head, None if cached.cell is None else next(packed)) for cached in changed]
         else:
@@ -148,7 +146,10 @@ class SingleValue(KeyedState):
         self._loads += 1
         head = self._current_head()
         data = self._store.get(head)
-        return self._remember(CachedValue(head, None if data is None else self._cells.revive(data)))
+        cached = CachedValue(head, None if data is None else self._cells.revive(data))
+        if data is None:
+            cached.absent_in = self._flush
+        return self._remember(cached)
 
     def _admit_key(self) -> CachedValue:
         """A key that is written without having been read."""
@@ -159,34 +160,39 @@ class SingleValue(KeyedState):
         self._live[self._context.identity] = cached
         return cached
 
-    def _cached_many(
-        self, identities: Sequence[Hashable], keys: Sequence[Any], read: Callable[[list[bytes]], Iterable[Any]]
-    ) -> list[CachedValue]:
-        """What the cache has of keys, having taken in those that it did not have: their cells are what ``read`` gives
-        for their heads.
+    def _cached_many(self, identities: Sequence[Hashable], keys: Sequence[Any], read: bool) -> list[CachedValue]:
+        """What the cache has of keys, having taken in those that it did not have: as they are stored, or without a cell
+        for who sets them all.
         """
-        found = list(map(self._live.get, identities))
+        found = cast(list[CachedValue], list(map(self._live.get, identities)))
         if not all(found):
-            self._access.make_room(found.count(None))
+            self._access.make_room(len(found) - sum(map(bool, found)))
             # That may have emptied the cache.
             live = self._live
             missing = {identity: key for identity, key in zip(identities, keys, strict=True) if identity not in live}
-            heads = self._heads(missing)
-            live.update(zip(missing, map(CachedValue, heads, read(heads)), strict=True))
-            found = list(map(live.get, identities))
-        return cast(list[CachedValue], found)
-
-    def _read_many(self, identities: Sequence[Hashable], keys: Sequence[Any]) -> list[CachedValue]:
-        """What the cache has of keys, their cells being read."""
-        found = self._cached_many(identities, keys, self._stored_cells)
-        unread = {cached.head: cached for cached in found if cached.cell is UNREAD}
-        for cached, cell in zip(unread.values(), self._stored_cells(list(unread)), strict=True):
-            cached.cell = cell
+            added = [CachedValue(head, UNREAD if read else None) for head in self._heads(missing)]
+            live.update(zip(missing, added, strict=True))
+            found = list(map(live.__getitem__, identities))
+        if read:
+            self._read({cached.head: cached for cached in found if cached.cell is UNREAD})
         return found
 
-    def _stored_cells(self, heads: list[bytes]) -> Iterable[Any]:
+    def _read(self, unread: dict[bytes, CachedValue]) -> None:
+        """Give keys the cells that are stored, by their heads."""
         revive = self._cells.revive
-        return [None if data is None else revive(data) for data in self._store.get_many(heads)]
+        for cached, data in zip(unread.values(), self._store.get_many(list(unread)), strict=True):
+            if data is None:
+                cached.cell, cached.absent_in = None, self._flush
+            else:
+                cached.cell = revive(data)
+
+    def _write_many(self, written: Sequence[CachedValue], cells: Sequence[Any]) -> None:
+        flush, dirty = self._flush, self._dirty
+        for cached, cell in zip(written, cells, strict=True):
+            cached.cell = cell
+            if cached.changed_in != flush:
+                cached.changed_in = flush
+                dirty.append(cached)
 
 
 class KeyedValueState(SingleValue, ValueState[Any]):
@@ -218,7 +224,7 @@ class KeyedValueState(SingleValue, ValueState[Any]):
         for identities, their_keys in self._access.keys.slices(keys, _AT_ONCE):
             values += [
                 self._cells.open(cached.cell)
-                for cached in self._read_many(identities, their_keys)
+                for cached in self._cached_many(identities, their_keys, read=True)
             ]
         return self._column.write(values)
 
@@ -233,12 +239,7 @@ class KeyedValueState(SingleValue, ValueState[Any]):
             cells = list(islice(remaining, len(identities)))
             if not set(map(type, cells)) <= {self._plain, NoneType}:
                 cells = [None if value is None else self._cells.admit(value) for value in cells]
-            flush, dirty = self._flush, self._dirty
-            for cached, cell in zip(self._cached_many(identities, their_keys, _no_cells), cells, strict=True):
-                cached.cell = cell
-                if cached.changed_in != flush:
-                    cached.changed_in = flush
-                    dirty.append(cached)
+            self._write_many(self._cached_many(identities, their_keys, read=False), cells)
 
     @cached_property
     def _column(self) -> Column:
@@ -321,6 +322,38 @@ class KeyedAggregatingState(_Combining, AggregatingState[Any, Any]):
             accumulator = self._function.create_accumulator()
         self._put(self._function.add(value, accumulator))
         return None
+
+    def accumulators(self, identities: Sequence[Hashable], keys: Sequence[Any]) -> list[Any]:
+        """Those of several keys, which are known by their identities too; None for a key without one."""
+        found: list[Any] = []
+        for start in range(0, len(keys), _AT_ONCE):
+            some = slice(start, start + _AT_ONCE)
+            cached = self._cached_many(identities[some], keys[some], read=True)
+            found += [self._cells.open(one.cell) for one in cached]
+        return found
+
+    def put_accumulators(
+        self, identities: Sequence[Hashable], keys: Sequence[Any], accumulators: Sequence[Any]
+    ) -> None:
+        """Set those of several keys. For an operator that owns them."""
+        for start in range(0, len(keys), _AT_ONCE):
+            some = slice(start, start + _AT_ONCE)
+            self._write_many(self._cached_many(identities[some], keys[some], read=False), accumulators[some])
+
+    def remove_accumulators(self, identities: Sequence[Hashable], keys: Sequence[Any]) -> None:
+        """Those of several keys, each once. Of those that were never stored nothing is left."""
+        for start in range(0, len(keys), _AT_ONCE):
+            some = slice(start, start + _AT_ONCE)
+            removed = self._cached_many(identities[some], keys[some], read=False)
+            self._write_many(removed, [None] * len(removed))
+            for identity, cached in zip(identities[some], removed, strict=True):
+                if cached.absent_in == self._flush:
+                    del self._live[identity]
+
+    def is_absent(self, identity: Hashable) -> bool:
+        """Whether the store is known to have nothing of a key."""
+        cached = self._live.get(identity)
+        return cached is not None and cached.absent_in == self._flush
 
     def _combine(self, left: Any, right: Any) -> Any:
         return self._function.merge(left, right)

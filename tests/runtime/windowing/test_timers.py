@@ -24,6 +24,10 @@ class Queue:
         self.registrations += 1
         self.timers.add(timer)
 
+    def register_many(self, time: int, keys: dict[Any, Any], namespace: Any, unstored: Any) -> None:
+        for key in keys:
+            self.register(time, key, namespace)
+
     def delete(self, *timer: Any) -> None:
         self.timers.discard(timer)
 
@@ -43,9 +47,8 @@ def test_a_timer_is_registered_once() -> None:
     assert queue.registrations == 4
 
 
-steps = st.tuples(
-    st.sampled_from(["register", "delete", "fire"]), st.sampled_from("ab"), st.integers(0, 1), st.integers(0, 1)
-)
+kinds = st.sampled_from(["register", "register many", "delete", "fire", "fire many"])
+steps = st.tuples(kinds, st.sampled_from("ab"), st.integers(0, 1), st.integers(0, 1))
 
 
 @given(st.lists(steps))
@@ -59,6 +62,14 @@ def test_the_queue_holds_what_it_would_without_the_memory(told: list[tuple[str, 
         if step == "register":
             timers.register(time, window)
             plain.register(*timer)
+        elif step == "register many":
+            timers.register_many(time, window, {"a": "a", "b": "b"}, lambda identity: False)
+            plain.register_many(time, {"a": "a", "b": "b"}, window, ())
+        elif step == "fire many":
+            for one in "ab":
+                queue.timers.discard((time, one, window))
+                plain.timers.discard((time, one, window))
+            timers.gone_many(time, window, "ab")
         elif step == "delete":
             timers.delete(time, window)
             plain.delete(*timer)

@@ -6,6 +6,9 @@ from abc import abstractmethod
 from collections.abc import Collection
 from typing import Any, Self
 
+import numpy as np
+import numpy.typing as npt
+
 from holdfast.errors import ProgramError
 from holdfast.runtime.windowing.assigner_context import WindowAssignerContext
 from holdfast.runtime.windowing.assigners import WindowAssigner
@@ -14,6 +17,8 @@ from holdfast.runtime.windowing.time_triggers import EventTimeTrigger, Processin
 from holdfast.runtime.windowing.triggers import Trigger
 from holdfast.runtime.windowing.windows import TimeWindow
 from holdfast.types.durations import milliseconds_of, offset_of
+
+Numbers = npt.NDArray[np.int64]
 
 #: Starts whose windows an assigner remembers: rows of one time are many.
 _REMEMBERED = 1024
@@ -52,6 +57,26 @@ class FixedSizeWindows(WindowAssigner[Any, TimeWindow]):
             self._known.clear()
         self._known[start] = windows
         return windows
+
+    @property
+    def size(self) -> int:
+        return self._size
+
+    @property
+    def slide(self) -> int:
+        return self._slide
+
+    @property
+    def most_windows(self) -> int:
+        """So many windows have a time at most."""
+        return -(-self._size // self._slide)
+
+    def starts_of(self, times: Numbers) -> tuple[Numbers, Numbers]:
+        """The windows of many times, in the order of ``windows_of``: which time each of them is of, and its start."""
+        latest = times - (times - self._offset) % self._slide
+        starts = latest[:, None] - np.arange(self.most_windows, dtype=np.int64) * self._slide
+        within = times[:, None] - starts < self._size
+        return np.nonzero(within)[0], starts[within]
 
     def get_window_serializer(self) -> TimeWindowSerializer:
         return TimeWindowSerializer()

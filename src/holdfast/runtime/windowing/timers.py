@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 from holdfast.runtime.windowing.serializers import WindowSerializer
@@ -36,6 +37,21 @@ class WindowTimers:
         self._gone = None
         self._queue.register(time, keys.key, self._namespace(window))
 
+    def register_many(
+        self, time: int, window: Any, keys: dict[Hashable, Any], is_new: Callable[[Hashable], bool]
+    ) -> None:
+        """One timer of each of several keys, by identity. ``is_new``: the key had none at this time for the window."""
+        known = self._known
+        if len(known) + len(keys) > _REMEMBERED:
+            known.clear()
+        self._gone = None
+        timers = {(time, identity, window): identity for identity in keys}
+        fresh = [identity for timer, identity in timers.items() if timer not in known]
+        if fresh:
+            known.update(timers)
+            added = {identity: keys[identity] for identity in fresh}
+            self._queue.register_many(time, added, self._namespace(window), filter(is_new, fresh))
+
     def delete(self, time: int, window: Any) -> None:
         if (time, self._keys.identity, window) != self._gone:
             self.gone(time, window)
@@ -45,3 +61,7 @@ class WindowTimers:
         """A timer of the current key fires: it is no longer there."""
         self._gone = (time, self._keys.identity, window)
         self._known.discard(self._gone)
+
+    def gone_many(self, time: int, window: Any, identities: Sequence[Hashable]) -> None:
+        """Timers of several keys fire."""
+        self._known.difference_update([(time, identity, window) for identity in identities])

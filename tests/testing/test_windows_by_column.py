@@ -1,0 +1,405 @@
+"""Known aggregates of windows: by column they give what the loop over rows gives, and both what the rows say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import date
+from functools import reduce
+from operator import add
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from holdfast.common import Row, Types
+from holdfast.datastream import OutputTag, StreamExecutionEnvironment
+from holdfast.datastream.aggregates import Average, Count, Max, Min, Sum
+from holdfast.datastream.window import (
+    CountEvictor,
+    CountTrigger,
+    EventTimeSessionWindows,
+    PurgingTrigger,
+    SlidingEventTimeWindows,
+    SlidingProcessingTimeWindows,
+    TumblingEventTimeWindows,
+    TumblingProcessingTimeWindows,
+)
+from holdfast.errors import FunctionError, ProgramError
+from holdfast.runtime.batch import Batch
+from holdfast.runtime.envelope import Envelope, unpack_header
+from holdfast.runtime.windowing import by_column
+from holdfast.runtime.windowing.by_column import ColumnWindowOperator
+from holdfast.runtime.windowing.operator import WindowOperator
+from holdfast.state import keyed_backend
+from holdfast.state.lmdb.backend import LmdbBackend
+from holdfast.testing import KeyedOperatorHarness, OperatorHarness
+from holdfast.testing.outputs import Output
+from tests.testing.window_oracle import Window, WindowOracle
+
+SALE = Types.ROW_NAMED(["shop", "till", "price", "weight"], [Types.STRING(), Types.INT(), Types.LONG(), Types.DOUBLE()])
+LATE = OutputTag("late", SALE)
+AGGREGATES: dict[str, Any] = {
+    "rows": Count(),
+    "priced": Count("price"),
+    "total": Sum("price"),
+    "least": Min("price"),
+    "most": Max("price"),
+    "mean": Average("price"),
+    "load": Sum("weight"),
+    "lightest": Min("weight"),
+    "heaviest": Max("weight"),
+}
+
+
+def extreme(best: Callable[..., Any], values: list[Any]) -> Any:
+    numbers = [value for value in values if value == value]
+    return best(numbers) if numbers else values[0] if values else None
+
+
+def expected(rows: list[Row]) -> list[Any]:
+    prices, weights = ([row[place] for row in rows if row[place] is not None] for place in (2, 3))
+    total = sum(prices) if prices else None
+    mean = None if total is None else float(total) / len(prices)
+    load = reduce(add, weights) if weights else None
+    of_prices = [len(rows), len(prices), total, extreme(min, prices), extreme(max, prices), mean]
+    return [*of_prices, load, extreme(min, weights), extreme(max, weights)]
+
+
+class SalesOracle(WindowOracle):
+    """Its values are whole rows."""
+
+    def push_sale(self, row: Row, key: tuple[Any, ...], time: int) -> None:
+        before = len(self.late)
+        self.push((key, row), time)  # type: ignore[arg-type]
+        self.late[before:] = [row for _ in self.late[before:]]  # type: ignore[misc]
+
+    def _fire(self, key: Any, window: Window) -> None:
+        self.fired.append((*key, *window, *expected(self.windows[key][window])))  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class Windows:
+    """Windows by event time."""
+
+    size: int
+    slide: int
+    offset: int
+    lateness: int
+
+    def assigner(self) -> Any:
+        if self.size == self.slide:
+            return TumblingEventTimeWindows.of(self.size, self.offset)
+        return SlidingEventTimeWindows.of(self.size, self.slide, self.offset)
+
+    def of(self, time: int) -> list[Window]:
+        latest = (time - self.offset) // self.slide * self.slide + self.offset
+        starts = range(latest, time - self.size, -self.slide)
+        return [(start, start + self.size) for start in starts]
+
+
+@dataclass(frozen=True)
+class Step:
+    """Rows of one batch, each with its time and the watermark with which it comes, and what happens then."""
+
+    rows: list[tuple[Row, int, int]]
+    then: str
+
+
+def options(windows: Windows, key: list[str], backend: str) -> dict[str, Any]:
+    def operation(stream: Any, _: Any) -> Any:
+        windowed = stream.window(windows.assigner()).allowed_lateness(windows.lateness).side_output_late_data(LATE)
+        return windowed.aggregate(**AGGREGATES)
+
+    return {
+        "function": None,
+        "key_selector": key,
+        "operation": operation,
+        "input_type": SALE,
+        "side_outputs": [LATE],
+        "backend": backend,
+        "max_parallelism": 16,
+    }
+
+
+def send(harness: Any, rows: list[tuple[Row, int, int]]) -> None:
+    """Rows in one batch, each with a watermark of its own."""
+    epochs = harness._epochs
+    epochs.run()
+    (target,) = epochs.inputs
+    mine = [row for row in rows if harness.owns(row[0])]
+    if mine:
+        values, times, watermarks = (list(column) for column in zip(*mine, strict=True))
+        target._router.collect(Batch(values, times, watermarks))
+        target._router.flush()
+        epochs._deliver()
+    harness.advance_watermark(rows[-1][2])
+
+
+def capture(output: Output, envelope: Envelope) -> None:
+    """As a harness does, with the watermarks of rows beside their times."""
+    header, body = unpack_header(envelope.payload)
+    if envelope.edge == output.edge_id and header.rows:
+        batch = output._reader.read(header, body)
+        assert batch.timestamps is not None and batch.watermarks is not None
+        times: Any = zip(batch.timestamps, batch.watermarks, strict=True)
+        output.rows += zip(batch.values, times, strict=True)
+
+
+@contextmanager
+def columns(used: bool, cache: int = 500_000) -> Iterator[None]:
+    """All by column, or nothing. ``cache``: entries that are held until they are written early."""
+    with pytest.MonkeyPatch.context() as patch:
+        least = 1 if used else 1 << 60
+        patch.setattr(Output, "capture", capture)
+        patch.setattr(keyed_backend, "_EPOCH_CACHE", cache)
+        if cache < 500_000:
+            patch.setattr(LmdbBackend, "cache_limit", cache)
+        patch.setattr(by_column, "LEAST_ROWS", least)
+        patch.setattr(by_column, "LEAST_TIMERS", least)
+        if used:
+            patch.setattr(WindowOperator, "process", refuse)
+        yield
+
+
+def refuse(*_: Any) -> None:
+    raise AssertionError("a batch went through the loop")
+
+
+class Story:
+    """The subtasks of one run, and all that came out of them: by subtask, in order."""
+
+    def __init__(self, windows: Windows, key: list[str], backend: str) -> None:
+        self.harnesses = KeyedOperatorHarness.parallel(1, **options(windows, key, backend))
+        self.out: list[Any] = []
+        self.late: list[Any] = []
+
+    def run(self, steps: list[Step]) -> tuple[list[Any], list[Any]]:
+        for step in steps:
+            for harness in self.harnesses:
+                send(harness, step.rows)
+            getattr(self, step.then)(step.rows[-1][2])
+        self.harnesses.end_input()
+        timers = [harness.num_event_time_timers() for harness in self.harnesses]
+        self._take()
+        self.harnesses.close()
+        assert timers == [0] * len(timers)
+        return self.out, self.late
+
+    def go_on(self, watermark: int) -> None: ...
+
+    def epoch(self, watermark: int) -> None:
+        self.harnesses.end_epoch()
+
+    def another_worker(self, watermark: int) -> None:
+        for harness in self.harnesses:
+            harness.end_epoch().forget_live_objects()
+
+    def rescale(self, watermark: int) -> None:
+        snapshot = self.harnesses.snapshot()
+        parallelism = 3 - len(self.harnesses)
+        self._take()
+        self.harnesses = self.harnesses.rescaled(parallelism, snapshot)
+        self.harnesses.advance_watermark(watermark)
+
+    def _take(self) -> None:
+        for harness in self.harnesses:
+            self.out += [(tuple(row), time) for row, time in harness.timestamped_output()]
+            self.late += [tuple(row) for row in harness.side_output(LATE)]
+
+
+PRICES = st.none() | st.integers(-50, 50)
+WEIGHTS = st.none() | st.just(float("nan")) | st.floats(-1e6, 1e6).map(lambda value: value + 0.0)
+SALES = st.builds(Row, st.sampled_from(["a", "b", "ü"]), st.none() | st.integers(0, 1), PRICES, WEIGHTS)
+WINDOWS = st.builds(
+    lambda size, slide, offset, lateness: Windows(size, slide or size, offset % (slide or size), lateness),
+    st.integers(1, 12),
+    st.none() | st.integers(1, 15),
+    st.integers(0, 20),
+    st.sampled_from([0, 0, 1, 7]),
+)
+
+
+@st.composite
+def stories(draw: Any) -> list[Step]:
+    now, steps = draw(st.integers(-60, 20)), []
+    for _ in range(draw(st.integers(1, 4))):
+        rows = []
+        for sale, time, ahead in draw(
+            st.lists(st.tuples(SALES, st.integers(-25, 12), st.sampled_from([0, 0, 1, 5, 20])), min_size=1, max_size=12)
+        ):
+            now += ahead
+            rows.append((sale, now + time, now))
+        steps.append(Step(rows, draw(st.sampled_from(["go_on", "epoch", "another_worker", "rescale"]))))
+    return steps
+
+
+def texts(rows: list[Any]) -> list[str]:
+    return sorted(map(repr, rows))
+
+
+@pytest.mark.parametrize("backend", ["heap", "lmdb", "rocksdb"])
+@pytest.mark.parametrize("key", [["shop"], ["shop", "till"]], ids=["one", "two"])
+def test_columns_give_what_the_loop_and_the_rows_give(backend: str, key: list[str]) -> None:
+    @settings(max_examples=40 if backend == "heap" else 6, deadline=None)
+    @given(windows=WINDOWS, steps=stories(), cache=st.sampled_from([2, 500_000]))
+    def check(windows: Windows, steps: list[Step], cache: int) -> None:
+        oracle = SalesOracle(windows.of, lateness=windows.lateness)
+        for step in steps:
+            for row, time, watermark in step.rows:
+                oracle.advance(watermark)
+                oracle.push_sale(row, tuple(row[: len(key)]), time)
+        oracle.advance((1 << 63) - 1)
+        with columns(used=False):
+            looped, late = Story(windows, key, backend).run(steps)
+        with columns(used=True, cache=cache):
+            by_columns, late_by_columns = Story(windows, key, backend).run(steps)
+        assert list(map(repr, by_columns)) == list(map(repr, looped))
+        assert list(map(repr, late_by_columns)) == list(map(repr, late))
+        assert texts([row for row, _ in looped]) == texts(oracle.fired)
+        assert texts(late) == texts([tuple(row) for row in oracle.late])
+
+    check()
+
+
+def harness(make: Callable[[Any], Any], key: Any = "shop", **changes: Any) -> KeyedOperatorHarness:
+    """What ``make`` says of a stream of sales that is keyed by columns."""
+    return KeyedOperatorHarness(None, key, operation=lambda stream, _: make(stream), input_type=SALE, **changes)
+
+
+def sale(shop: str, price: int | None) -> Row:
+    return Row(shop, 1, price, None)
+
+
+@pytest.mark.parametrize("assigner", [TumblingProcessingTimeWindows.of(10), SlidingProcessingTimeWindows.of(10, 5)])
+@pytest.mark.parametrize("used", [False, True])
+def test_windows_by_the_clock(assigner: Any, used: bool) -> None:
+    with columns(used), harness(lambda s: s.window(assigner).aggregate(rows=Count(), total=Sum("price"))) as windows:
+        windows.advance_processing_time(12).push_all([sale("a", 1), sale("b", 5), sale("a", 2)])
+        windows.advance_processing_time(1).push_all([sale("a", 3)]).end_epoch()
+        windows.advance_processing_time(30)
+        starts = (10,) if isinstance(assigner, TumblingProcessingTimeWindows) else (5, 10)
+        wanted = [(key, start, start + 10, *of) for start in starts for key, of in (("a", (3, 6)), ("b", (1, 5)))]
+        assert sorted(map(tuple, windows.output())) == sorted(wanted)
+        assert windows.num_processing_time_timers() == 0
+
+
+@pytest.mark.parametrize("used", [False, True])
+def test_a_sum_that_passes_64_bits_is_refused(used: bool) -> None:
+    large = (1 << 63) - 1
+    with pytest.MonkeyPatch.context() as patch, harness(summed) as windows:
+        patch.setattr(by_column, "LEAST_ROWS", 1 if used else 1 << 60)
+        windows.push_all([sale("a", large), sale("a", -5), sale("a", 5)], [1, 2, 3])
+        windows.push_all([sale("b", 1)], [1]).advance_watermark(9)
+        assert sorted(map(tuple, windows.take_output())) == [("a", 0, 10, large), ("b", 0, 10, 1)]
+        windows.push_all([sale("a", large)], [11])
+        with pytest.raises(FunctionError, match=r"A sum of price may pass 64 bits.*reduce\(\)"):
+            windows.push_all([sale("a", 1), sale("a", -1)], [12, 13])
+
+
+def summed(stream: Any) -> Any:
+    return stream.window(TumblingEventTimeWindows.of(10)).aggregate(total=Sum("price"))
+
+
+#: Windows of every other kind, and what the sales below give: for windows of time with their start and end.
+OTHERS: dict[str, tuple[Callable[[Any], Any], list[tuple[Any, ...]]]] = {
+    "sessions": (
+        lambda s: s.window(EventTimeSessionWindows.with_gap(5)),
+        [("a", 1, 9, 2, 3), ("a", 20, 25, 1, 4), ("b", 2, 7, 1, None)],
+    ),
+    "count": (lambda s: s.count_window(2), [("a", 2, 3)]),
+    "trigger": (
+        lambda s: s.window(TumblingEventTimeWindows.of(10)).trigger(PurgingTrigger.of(CountTrigger.of(2))),
+        [("a", 0, 10, 2, 3)],
+    ),
+    "evictor": (
+        lambda s: s.window(TumblingEventTimeWindows.of(10)).evictor(CountEvictor.of(1)),
+        [("a", 0, 10, 1, 2), ("a", 20, 30, 1, 4), ("b", 0, 10, 1, None)],
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", OTHERS)
+def test_every_other_kind_of_windows(kind: str) -> None:
+    windows, expected_rows = OTHERS[kind]
+    made = harness(lambda stream: windows(stream).aggregate(rows=Count(), total=Sum("price")))
+    made.push_all([sale("a", 1), sale("a", 2), sale("b", None), sale("a", 4)], [1, 4, 2, 20])
+    restored = made.restored().end_input()
+    assert sorted(map(tuple, [*made.output(), *restored.output()]), key=repr) == sorted(expected_rows, key=repr)
+    restored.close()
+
+
+def test_windows_of_all_rows() -> None:
+    def windows(stream: Any, _: Any) -> Any:
+        return stream.window_all(TumblingEventTimeWindows.of(10)).aggregate(rows=Count(), most=Max("price"))
+
+    with columns(used=True), OperatorHarness(None, operation=windows, input_type=SALE, event_time=True) as made:
+        made.push_all([sale("a", 1), sale("b", 7), sale("b", 5), sale("a", 4)], [1, 4, 12, 2]).advance_watermark(30)
+        assert [tuple(row) for row in made.output()] == [(0, 10, 3, 7), (10, 20, 1, 5)]
+
+
+def node(make: Callable[[Any], Any], key: Any = "shop") -> Any:
+    env = StreamExecutionEnvironment.get_execution_environment()
+    return make(env.from_collection([sale("a", 1)], SALE).key_by(key))._node
+
+
+def test_which_windows_work_by_column() -> None:
+    hours = TumblingEventTimeWindows.of(10)
+    assert node(summed).factory is ColumnWindowOperator
+    assert node(summed, ["shop", "till"]).factory is ColumnWindowOperator
+    late = node(lambda s: s.window(hours).allowed_lateness(5).aggregate(rows=Count()))
+    assert late.factory is ColumnWindowOperator
+    assert node(lambda s: s.window(hours).trigger(CountTrigger.of(2)).aggregate(rows=Count())).factory is WindowOperator
+    assert node(lambda s: s.window(Mine.of(10)).aggregate(rows=Count())).factory is WindowOperator
+    assert node(summed, "weight").factory is WindowOperator, "of floating keys, 0.0 and -0.0 are one"
+
+
+class Mine(TumblingEventTimeWindows):
+    """May assign rows as it likes."""
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda s: s.aggregate(), "known aggregates by name"),
+        (lambda s: s.aggregate(window_end=Count()), "column 'window_end' of the window"),
+        (lambda s: s.aggregate(shop=Count()), "is a column of the key"),
+        (lambda s: s.aggregate(total=Sum("shop")), "is for numbers"),
+        (lambda s: s.aggregate(total=Sum("cost")), "no such field"),
+        (lambda s: s.aggregate(rows=Count(), output_type=Types.LONG()), "a function or a type beside them"),
+        (lambda s: s.aggregate(total=sum), "expected Count"),
+    ],
+)
+def test_what_is_refused(make: Callable[[Any], Any], message: str) -> None:
+    with pytest.raises((ProgramError, TypeError), match=message):
+        node(lambda stream: make(stream.window(TumblingEventTimeWindows.of(10))))
+
+
+def test_a_key_of_a_function_is_refused() -> None:
+    with pytest.raises(ProgramError, match="needs the key as columns"):
+        node(summed, lambda row: row[0])
+
+
+@pytest.mark.parametrize(
+    ("key_type", "keys"),
+    [
+        (Types.BOOLEAN(), [True, False]),
+        (Types.BYTES(), [b"", b"\x00a"]),
+        (Types.SQL_DATE(), [date(1969, 12, 31), date(2026, 1, 1)]),
+        (Types.BYTE(), [-128, 127]),
+    ],
+    ids=["boolean", "bytes", "date", "byte"],
+)
+def test_keys_of_every_kind_that_has_a_column(key_type: Any, keys: list[Any]) -> None:
+    row_type = Types.ROW_NAMED(["key", "value"], [key_type, Types.FLOAT()])
+
+    def windows(stream: Any, _: Any) -> Any:
+        return stream.window(TumblingEventTimeWindows.of(10)).aggregate(low=Min("value"), mean=Average("value"))
+
+    with columns(used=True), KeyedOperatorHarness(None, "key", operation=windows, input_type=row_type) as made:
+        made.push_all([Row(key, value) for key in keys for value in (2.5, 0.5)], [1, 2, 3, 4]).end_epoch()
+        made.push_all([Row(keys[0], 0.0)], [5]).advance_watermark(9)
+        wanted = [(keys[0], 0, 10, 0.0, 1.0), (keys[1], 0, 10, 0.5, 1.5)]
+        assert sorted(map(tuple, made.output())) == sorted(wanted)
