@@ -368,6 +368,7 @@ class Mine(TumblingEventTimeWindows):
         (lambda s: s.aggregate(shop=Count()), "is a column of the key"),
         (lambda s: s.aggregate(total=Sum("shop")), "is for numbers"),
         (lambda s: s.aggregate(total=Sum("cost")), "no such field"),
+        (lambda s: s.aggregate(rows=Count("cost")), "no such field"),
         (lambda s: s.aggregate(rows=Count(), output_type=Types.LONG()), "a function or a type beside them"),
         (lambda s: s.aggregate(total=sum), "expected Count"),
     ],
@@ -403,3 +404,47 @@ def test_keys_of_every_kind_that_has_a_column(key_type: Any, keys: list[Any]) ->
         made.push_all([Row(keys[0], 0.0)], [5]).advance_watermark(9)
         wanted = [(keys[0], 0, 10, 0.0, 1.0), (keys[1], 0, 10, 0.5, 1.5)]
         assert sorted(map(tuple, made.output())) == sorted(wanted)
+
+
+ITEM = Types.ROW_NAMED(
+    ["key", "text", "day", "flag", "pair"],
+    [Types.STRING(), Types.STRING(), Types.SQL_DATE(), Types.BOOLEAN(), Types.TUPLE([Types.INT(), Types.STRING()])],
+)
+
+
+@pytest.mark.parametrize("used", [False, True])
+def test_values_of_every_kind_are_counted(used: bool) -> None:
+    def windows(stream: Any, _: Any) -> Any:
+        counts = {name: Count(name) for name in ("text", "day", "flag", "pair")}
+        return stream.window(TumblingEventTimeWindows.of(10)).aggregate(rows=Count(), **counts)
+
+    items = [
+        Row("a", "x", date(2026, 1, 1), True, (1, "y")),
+        Row("a", None, None, False, None),
+        Row("a", "", None, None, (2, None)),
+        Row("b", None, None, None, None),
+    ]
+    with columns(used), KeyedOperatorHarness(None, "key", operation=windows, input_type=ITEM) as made:
+        made.push_all(items, [1, 2, 3, 4]).advance_watermark(9)
+        assert sorted(map(tuple, made.output())) == [("a", 0, 10, 3, 2, 1, 2, 2), ("b", 0, 10, 1, 0, 0, 0, 0)]
+
+
+def test_values_without_a_type_are_not_counted() -> None:
+    row_type = Types.ROW_NAMED(["key", "any"], [Types.STRING(), Types.PICKLED_BYTE_ARRAY()])
+    keyed = StreamExecutionEnvironment.get_execution_environment().from_collection([("a", None)], row_type).key_by("key")
+    for stream in (keyed, keyed.window(TumblingEventTimeWindows.of(10))):
+        with pytest.raises(ProgramError, match=r"Count\('any'\): the field has no declared type"):
+            stream.aggregate(there=Count("any"))
+
+
+def test_windows_that_are_far_from_each_other() -> None:
+    slide, offset = (1 << 63) - 1, -((1 << 63) - 3)
+    assigner = SlidingEventTimeWindows(10, slide, offset)
+
+    def windows(stream: Any) -> Any:
+        return stream.window(assigner).aggregate(rows=Count())
+
+    with pytest.MonkeyPatch.context() as patch, harness(windows) as made:
+        patch.setattr(by_column, "LEAST_ROWS", 1)
+        made.push_all([sale("a", 1), sale("a", 2)], [5, 1000]).advance_watermark(2000)
+        assert [tuple(row) for row in made.output()] == [("a", 2, 12, 1)]

@@ -62,31 +62,34 @@ class Groups:
 
 @dataclass(frozen=True)
 class Values:
-    """A field of rows: its values, and where there are any; None for everywhere."""
+    """A field of rows: its numbers, None for a field of others, which are only counted; and where there are values,
+    None for everywhere.
+    """
 
-    values: npt.NDArray[Any]
+    numbers: npt.NDArray[Any] | None
     there: npt.NDArray[np.bool_] | None
 
     @classmethod
     def of(cls, column: pa.Array, rows: Numbers) -> Values:
         """Those of ``rows``."""
-        wide = pa.int64() if pa.types.is_integer(column.type) else pa.float64()
-        numbers = pc.fill_null(column.cast(wide), 0) if column.null_count else column.cast(wide)
         there = column.is_valid().to_numpy(zero_copy_only=False)[rows] if column.null_count else None
-        return cls(numbers.to_numpy()[rows], there)
+        if not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
+            return cls(None, there)
+        wide = column.cast(pa.int64() if pa.types.is_integer(column.type) else pa.float64())
+        return cls((pc.fill_null(wide, 0) if wide.null_count else wide).to_numpy()[rows], there)
 
 
 def fold(partial: Partial, kept: Sequence[Any], members: Numbers, column: Values | None) -> list[Any] | None:
     """What is kept of each group, of what was kept before, None for nothing, and of the values of its members. None
     where a loop must do it.
     """
-    if column is not None and column.there is not None:
-        members, column = members[column.there], Values(column.values[column.there], None)
+    there = slice(None) if column is None or column.there is None else column.there
+    members = members[there]
     if partial.function in ("count", "count_all"):
         counts = np.array([value or 0 for value in kept], dtype=np.int64)
         return (counts + np.bincount(members, minlength=len(kept))).tolist()  # type: ignore[no-any-return]
-    assert column is not None, "all but a count of rows is of a field"
-    values = column.values
+    assert column is not None and column.numbers is not None, "all but a count is of numbers"
+    values = column.numbers[there]
     nothing, step = _how(partial.function, values.dtype == np.float64)
     folded = np.array([nothing if value is None else value for value in kept], dtype=values.dtype)
     if partial.function == "sum" and values.dtype == np.int64 and not _is_safe(folded, values):
