@@ -33,7 +33,7 @@ LEAST_TIMERS = 32
 _MOST_TIMERS = 65_536
 #: Rows in windows that are folded at once, so that windows fire before too many others are begun.
 _MOST_MEMBERS = 100_000
-#: Times, and lateness, beyond it are not computed with in 64 bits.
+#: Times, and lengths of time, beyond it are not computed with in 64 bits.
 _FAR = 1 << 60
 
 
@@ -55,6 +55,7 @@ class ColumnWindowOperator(WindowOperator):
         self._known: WindowAggregation = self.plan.function.known  # type: ignore[attr-defined]  # GiveRow
         self._partials = self._known.aggregation.partials
         self._assigner: FixedSizeWindows = self.plan.assigner  # type: ignore[assignment]
+        self._far = self._assigner.size + self._assigner.slide + self._lateness >= _FAR
         self._read_rows = row_reader(spec.output_type)
         #: The watermark in force for what timers emit.
         self._handed_at = MIN_WATERMARK
@@ -63,7 +64,7 @@ class ColumnWindowOperator(WindowOperator):
 
     def process(self, batch: Batch, input_index: int) -> None:
         rows, most = len(batch), _MOST_MEMBERS // self._assigner.most_windows
-        if rows < LEAST_ROWS or most < LEAST_ROWS or batch.arrow is None:
+        if rows < LEAST_ROWS or most < LEAST_ROWS or batch.arrow is None or self._far:
             super().process(batch, input_index)
             return
         if rows <= most:
@@ -83,7 +84,7 @@ class ColumnWindowOperator(WindowOperator):
         if not self._event_time:
             return np.full(rows, self.processing_time(), dtype=np.int64)
         timestamps = batch.timestamps
-        if timestamps is None or None in timestamps or self._lateness + self._assigner.size >= _FAR:
+        if timestamps is None or None in timestamps:
             return None
         times: Numbers = np.array(timestamps, dtype=np.int64)
         return times if max(-int(times.min()), int(times.max())) < _FAR else None
