@@ -66,6 +66,18 @@ def test_a_timer_is_there_once(task: Subtask) -> None:
     assert sorted(timers.advance(5)) == [Timer(5, 1, None), Timer(5, 2, None)]
 
 
+def test_a_timer_that_was_deleted_is_there_once_again(task: Subtask) -> None:
+    timers = task.backend.timers("t", EVENT)
+    timers.register(4, 1)
+    for key in (1, 2):
+        timers.register(5, key)
+    timers.delete(5, 1)
+    timers.register_many(5, {1: 1}, None, ())
+    fired = [(at, key) for at, due in timers.advance_together(5, most=10) for key, _ in due]
+    assert sorted(fired) == [(4, 1), (5, 1), (5, 2)]
+    assert timers.next_timestamp() is None
+
+
 def test_delete(task: Subtask) -> None:
     timers = task.backend.timers("t", EVENT)
     for key in range(4):
