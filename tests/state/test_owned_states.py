@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from holdfast.errors import StateTypeError
@@ -66,6 +67,33 @@ def test_an_accumulator_stays_the_same_object_until_it_is_given_away(task: Subta
     task.at(1)
     state.set_current_namespace((0, 10))
     assert state.get() == [7]
+
+
+class Vectors(Sum):
+    """Its accumulator has no truth value when it is compared."""
+
+    def create_accumulator(self) -> Any:
+        return np.zeros(3)
+
+    def add(self, value: int, accumulator: Any) -> Any:
+        return accumulator + value
+
+
+def test_accumulators_are_stored_however_they_compare(task: Subtask) -> None:
+    descriptor = AggregatingStateDescriptor("vectors", Vectors())  # type: ignore[arg-type]
+    state = task.backend.state(descriptor, WINDOW, owned=True)
+    for key in (1, 2):
+        task.at(key)
+        state.set_current_namespace((0, 10))
+        state.add(key)
+    state.clear()
+    task.next_epoch()
+    state = task.backend.state(descriptor, WINDOW, owned=True)
+    state.set_current_namespace((0, 10))
+    task.at(1)
+    assert state.get().tolist() == [1, 1, 1]
+    task.at(2)
+    assert state.get() is None
 
 
 def test_what_was_reduced_to_a_row_is_not_the_row(task: Subtask) -> None:
