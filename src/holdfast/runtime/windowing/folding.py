@@ -94,7 +94,11 @@ def fold(partial: Partial, kept: Sequence[Any], members: Numbers, column: Values
     folded = np.array([nothing if value is None else value for value in kept], dtype=values.dtype)
     if partial.function == "sum" and values.dtype == np.int64 and not _is_safe(folded, values):
         return None
-    step.at(folded, members, values)
+    # Infinities give what they give in a loop, without a warning.
+    with np.errstate(over="ignore", invalid="ignore"):
+        step.at(folded, members, values)
+    if values.dtype == np.float64 and partial.function != "sum":
+        folded += 0.0  # -0.0 becomes 0.0: which of two equal numbers is taken depends on the machine
     results: list[Any] = folded.tolist()
     if None in kept:
         came = np.bincount(members, minlength=len(kept))

@@ -57,15 +57,22 @@ def _best(better: Callable[[Any, Any], Any], kept: Any, value: Any) -> Any:
     return better(kept, value)
 
 
+def _best_real(better: Callable[[Any, Any], Any], kept: Any, value: Any) -> Any:
+    """Zero has no sign: 0.0 and -0.0 are equal, and either could be the best of them."""
+    best = _best(better, kept, value)
+    return None if best is None else best + 0.0
+
+
 def _step(function: str, kept: Partial) -> Step:
+    whole = isinstance(kept.type_info, BasicTypeInfo) and kept.type_info.basic in INTEGERS
     if function == "sum":
-        whole = isinstance(kept.type_info, BasicTypeInfo) and kept.type_info.basic in INTEGERS
         return partial(_add_within, kept.summed) if whole else _add
+    best = _best if whole else _best_real
     steps: dict[str, Step] = {
         "count_all": _count,
         "count": _count_values,
-        "min": partial(_best, min),
-        "max": partial(_best, max),
+        "min": partial(best, min),
+        "max": partial(best, max),
     }
     return steps[function]
 
