@@ -80,7 +80,7 @@ class Vectors(Sum):
 
 
 def test_accumulators_are_stored_however_they_compare(task: Subtask) -> None:
-    descriptor = AggregatingStateDescriptor("vectors", Vectors())  # type: ignore[arg-type]
+    descriptor = AggregatingStateDescriptor("vectors", Vectors())
     state = task.backend.state(descriptor, WINDOW, owned=True)
     for key in (1, 2):
         task.at(key)

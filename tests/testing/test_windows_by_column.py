@@ -431,8 +431,10 @@ def test_values_of_every_kind_are_counted(used: bool) -> None:
 
 def test_values_without_a_type_are_not_counted() -> None:
     row_type = Types.ROW_NAMED(["key", "any"], [Types.STRING(), Types.PICKLED_BYTE_ARRAY()])
-    keyed = StreamExecutionEnvironment.get_execution_environment().from_collection([("a", None)], row_type).key_by("key")
-    for stream in (keyed, keyed.window(TumblingEventTimeWindows.of(10))):
+    env = StreamExecutionEnvironment.get_execution_environment()
+    keyed = env.from_collection([("a", None)], row_type).key_by("key")
+    streams: list[Any] = [keyed, keyed.window(TumblingEventTimeWindows.of(10))]
+    for stream in streams:
         with pytest.raises(ProgramError, match=r"Count\('any'\): the field has no declared type"):
             stream.aggregate(there=Count("any"))
 
