@@ -94,8 +94,8 @@ class Count(Aggregate):
             raise ProgramError(f"Count({self.field!r}): the rows have no such field; they have {', '.join(fields)}.")
         if self.field is not None and isinstance(fields[self.field], PickledBytesTypeInfo):
             raise ProgramError(
-                f"Count({self.field!r}): the field has no declared type, and a column does not tell in which rows it is "
-                "null. Declare its type, or count with reduce()."
+                f"Count({self.field!r}): the field has no declared type, and a column does not tell in which rows it "
+                "is null. Declare its type, or count with reduce()."
             )
         return (Partial("count_all" if self.field is None else "count", "sum", self.field, Types.LONG()),)
 
