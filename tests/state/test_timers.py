@@ -236,6 +236,16 @@ def test_timers_follow_a_model(tmp_path_factory: pytest.TempPathFactory, data: s
     task.close()
 
 
+def test_timers_that_were_deleted_and_registered_again_are_taken_together_once(task: Subtask) -> None:
+    timers = task.backend.timers("t", EVENT)
+    timers.register(3, 1)
+    timers.register(5, 1)
+    timers.delete(5, 1)
+    timers.register(5, 1)
+    assert list(timers.advance_together(5, most=10)) == [(3, [(1, None)]), (5, [(1, None)])]
+    assert timers.next_timestamp() is None
+
+
 def test_the_index_is_made_of_the_entries() -> None:
     stored = b"\x00\x07\x00\x02" + b"\x03key" + b"\x00" + b"12345678"
     index = index_entry(stored)

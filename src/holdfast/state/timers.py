@@ -204,7 +204,8 @@ class TimerQueue:
         added: list[bytes] = []
         while len(added) < most and self._order and self._order[0].startswith(at_time):
             entry = heappop(self._order)
-            if entry in self._added:
+            # One that was deleted and registered again is there twice.
+            if entry in self._added and entry not in added[-1:]:
                 added.append(entry)
         entries = sorted({*stored, *added})[:most] if stored else added
         # Each of the two may have some that come behind the last.
