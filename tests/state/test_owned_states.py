@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from holdfast.errors import StateTypeError
@@ -122,3 +123,37 @@ def test_namespaces_that_are_empty_are_forgotten(task: Subtask, kind: str) -> No
     task.at(3)
     state.set_current_namespace((19, 20))
     assert filled(state)
+
+
+class Histogram:
+    """Its accumulator is an array, which is equal to nothing as a whole."""
+
+    def create_accumulator(self) -> Any:
+        return np.zeros(3, dtype=np.int64)
+
+    def add(self, value: int, accumulator: Any) -> Any:
+        accumulator[value] += 1
+        return accumulator
+
+    def get_result(self, accumulator: Any) -> list[int]:
+        return list(accumulator.tolist())
+
+    def merge(self, acc_a: Any, acc_b: Any) -> Any:
+        return acc_a + acc_b
+
+
+def test_accumulators_may_be_arrays(task: Subtask) -> None:
+    descriptor = AggregatingStateDescriptor("histogram", Histogram())
+    state = task.backend.state(descriptor, WINDOW, owned=True)
+    task.at(1)
+    state.set_current_namespace((0, 10))
+    state.add(2)
+    state.add(0)
+    state.set_current_namespace((10, 20))
+    state.add(1)
+    state.clear()
+    task.next_epoch()
+    state = task.backend.state(descriptor, WINDOW, owned=True)
+    task.at(1)
+    state.set_current_namespace((0, 10))
+    assert state.get() == [1, 0, 1]
