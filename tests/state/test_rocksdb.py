@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import resource
 import sys
 import time
 from multiprocessing.connection import Connection
@@ -16,8 +17,10 @@ from holdfast.common.backend_options import ROCKSDB
 from holdfast.common.settings_parser import parse_settings
 from holdfast.errors import ConfigurationError, MissingExtraError, StateError, StoreVersionError
 from holdfast.state.backends import load_backend
+from holdfast.state.epoch_log import encode_record
 from holdfast.state.rocksdb import databases, store
 from holdfast.state.rocksdb.backend import RocksDbBackend
+from holdfast.state.rocksdb.epochs import EpochFiles
 from holdfast.state.rocksdb.host_lock import HostLock
 from holdfast.state.rocksdb.memory import memory_of
 from holdfast.state.rocksdb.options import PREFIX, PROFILES, RocksDbOptions
@@ -78,6 +81,25 @@ def test_an_epoch_that_does_not_fit_is_committed_and_stepped_back_over(tmp_path:
     assert set(victim.changes_since(0).keys) == {b"%03d" % n for n in range(200)}
     victim.begin(start)
     assert content(victim) == before
+
+
+def test_a_piece_of_a_record_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
+    """A disk that gets full takes a part of it. The pieces behind it are to be found all the same."""
+    files = EpochFiles(tmp_path / "records")
+    files.refresh()
+    pieces = [
+        encode_record(Stamp(0, "start"), Stamp(1, "running"), [], {key: b"v" * 100}) for key in (b"1", b"2", b"3")
+    ]
+    files.add_piece(pieces[0])
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (len(pieces[0]) + 50, before[1]))
+    try:
+        with pytest.raises(OSError, match="File too large"):
+            files.add_piece(pieces[1])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    files.add_piece(pieces[2])
+    assert [piece.keys for piece in files.pieces(None)] == [[b"1"], [b"3"]]
 
 
 def _die(*_: object) -> None:

@@ -91,11 +91,11 @@ class LiveTask:
             begin = partial(task._resume, base)
         try:
             begin()
+            if older is not None and older is not task:
+                task._adopt_keys(older)
         except BaseException:
             task.abandon()
             raise
-        if older is not None and older is not task:
-            task._adopt_keys(older)
         return task
 
     def _adopt_keys(self, older: LiveTask) -> None:

@@ -29,7 +29,7 @@ class Encoded:
         self.data = data
 
 
-#: In a cache, the cell of a key that is in the store and has not been read since.
+#: In a cache, the cell of a key of which the store has to be asked: it may have a value of it or not.
 UNREAD = Encoded(b"")
 
 

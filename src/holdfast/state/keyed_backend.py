@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import msgspec
 import pyarrow as pa
 
-from holdfast.errors import StateDescriptorError
+from holdfast.errors import StateDescriptorError, StateError
 from holdfast.state.descriptors import MapStateDescriptor, StateDescriptor
 from holdfast.state.handles import StateMeta, StateMigrated
 from holdfast.state.key_table import KeyContext, KeyTable
@@ -81,6 +81,8 @@ class KeyedStateBackend:
         self._states: dict[str, KeyedState] = {}
         self._timers: dict[str, TimerQueue] = {}
         self._committed: Stamp | None = None
+        #: Why changes of this epoch are lost.
+        self._not_written: BaseException | None = None
         stored = store.get(REGISTRY_KEY)
         if stored is None:
             self._registry = StateRegistry(scope.key_codec.snapshot(), scope.key_version)
@@ -197,20 +199,19 @@ class KeyedStateBackend:
             state.expect(identities, keys)
 
     def flush(self) -> None:
-        """Write what changed to the store's transaction."""
-        pending = Pending()
-        for state in self._states.values():
-            state.collect(pending)
-        for queue in self._timers.values():
-            queue.collect(pending)
-        registry = self._registry.encode()
-        if registry != self._stored_registry:
-            pending.writes.append((REGISTRY_KEY, registry))
-            self._stored_registry = registry
-        for start, end in pending.ranges:
-            self.store.delete_range(start, end)
-        if pending.writes:
-            self.store.write(pending.writes)
+        """Write what changed to the store's transaction. After one that failed nothing can be committed, whoever has
+        caught the error: what it took from the caches is not in the store.
+        """
+        if self._not_written is not None:
+            raise StateError(
+                f"State of operator '{self.scope.operator_name}' could not be written earlier in this epoch "
+                f"({type(self._not_written).__name__}: {self._not_written}), so the epoch cannot be committed."
+            ) from self._not_written
+        try:
+            self._write_changes()
+        except BaseException as error:
+            self._not_written = error
+            raise
 
     def end_epoch(self) -> None:
         """Nothing more is read or changed in this epoch: write what changed, and clean up expired state. For whoever
@@ -249,6 +250,21 @@ class KeyedStateBackend:
         return mine
 
     # Inside
+
+    def _write_changes(self) -> None:
+        pending = Pending()
+        for state in self._states.values():
+            state.collect(pending)
+        for queue in self._timers.values():
+            queue.collect(pending)
+        registry = self._registry.encode()
+        if registry != self._stored_registry:
+            pending.writes.append((REGISTRY_KEY, registry))
+            self._stored_registry = registry
+        for start, end in pending.ranges:
+            self.store.delete_range(start, end)
+        if pending.writes:
+            self.store.write(pending.writes)
 
     def _register(self, wanted: StateMeta, descriptor: StateDescriptor | None) -> StateMeta:
         """The state of a name, whose id is not known to whoever asks for it."""

@@ -30,6 +30,8 @@ from holdfast.types.typeinfo import PickledBytesTypeInfo, TypeInformation
 SNAPSHOT_VERSION = 1
 
 _encode = msgspec.msgpack.Encoder().encode
+#: Fewer values, as those of one entry of a map or of a short list, are encoded faster one by one.
+_TOGETHER = 16
 _IMMUTABLE_CLASSES = frozenset(
     [type(None), bool, int, float, complex, str, bytes, Decimal, Instant, dt.date, dt.time, dt.datetime, dt.timedelta]
 )
@@ -57,7 +59,7 @@ class Serializer:
 
     def encode_many(self, values: Sequence[Any]) -> list[bytes]:
         """The same as ``encode`` of each; what most values are is checked for all of them at once."""
-        if self._are_plain(values):
+        if len(values) >= _TOGETHER and self._are_plain(values):
             try:
                 if self.form.ranged:
                     self._check_many(_encode(list(values)))

@@ -89,8 +89,8 @@ class SingleValue(KeyedState):
         return cached.cell is None
 
     def _collect(self, changed: list[CachedValue], pending: Pending) -> None:
-        # By identity: values of a program may compare as they like.
-        if [cached for cached in changed if cached.cell is None]:
+        # By identity: owned values may be of classes with an equality of their own, as arrays are.
+        if not all([cached.cell is not None for cached in changed]):
             # What came and went since the last flush was never stored.
             changed = [one for one in changed if one.cell is not None or one.absent_in != self._flush]
             packed = iter(self._pack([cached for cached in changed if cached.cell is not None]))

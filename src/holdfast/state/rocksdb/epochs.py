@@ -42,9 +42,17 @@ class EpochFiles:
     # Writing
 
     def add_piece(self, record: bytes) -> None:
-        """Add to the record of the running epoch."""
+        """Add to the record of the running epoch: all of it, or an error and nothing."""
+        rest = memoryview(len(record).to_bytes(_LENGTH, "big") + record)
         with open(self._directory / _RUNNING, "ab", buffering=0) as file:
-            file.write(len(record).to_bytes(_LENGTH, "big") + record)
+            before = file.tell()
+            try:
+                # A disk that gets full takes a part, and says so only when it is given the rest.
+                while rest:
+                    rest = rest[file.write(rest) :]
+            except BaseException:
+                file.truncate(before)
+                raise
 
     def finish(self, stamp: Stamp) -> None:
         """What was added is the record of ``stamp``."""
