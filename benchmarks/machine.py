@@ -19,9 +19,9 @@ def describe() -> dict[str, Any]:
     return {
         "cpu": _field("/proc/cpuinfo", "model name") or platform.processor(),
         "cores": len(os.sched_getaffinity(0)),
-        "memory": _field("/proc/meminfo", "MemTotal"),
+        "memory": f"{os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / (1 << 30):.0f} GB",
         "load": round(os.getloadavg()[0], 2),
-        "system": platform.platform(),
+        "system": platform.system(),
         "python": platform.python_version(),
         "java": _java(),
         "commit": _output(["git", "-C", str(Path(__file__).parent), "rev-parse", "--short", "HEAD"]),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,12 @@ def write(docs: Path, *runs: dict[str, Any]) -> Path:
     return page
 
 
+def _free(path: Path) -> Path:
+    """The same, or with a number behind it: several runs may have measured one job, with others beside it."""
+    names = (path.with_stem(f"{path.stem}-{number}") for number in count(2))
+    return path if not path.exists() else next(name for name in names if not name.exists())
+
+
 def measured(results: dict[str, Any], plots: Path) -> str:
     """Markdown of all tables of a run, each with its plot if it has one."""
     # Only those who draw need it.
@@ -51,6 +58,7 @@ def measured(results: dict[str, Any], plots: Path) -> str:
         parts.append(f"### {table.title[:1].upper()}{table.title[1:]}")
         path = plots / f"{table.name}.png"
         if table.name in jobs:
+            path = _free(path)
             if drawing.throughput(results["figures"], table.name, path):
                 parts.append(_image(table, path))
         elif table.name in _CURVES and not path.exists() and _CURVES[table.name][0] in table.columns:
