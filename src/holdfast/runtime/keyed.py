@@ -43,7 +43,12 @@ class KeyedOperator(FunctionOperator):
         told before.
         """
         for piece in batch.pieces(_ROWS_AT_ONCE):
-            keys, identities = self.keys_of(piece)
+            try:
+                keys, identities = self.keys_of(piece)
+                _ = piece.values
+            except Exception as error:
+                # No row is at hand yet, and the last one of the piece before is not to blame.
+                raise self.failure(error, f"one of {len(piece)} rows of a batch") from error
             self.keyed_state.expect(identities, keys)
             yield keys, identities, piece
 
