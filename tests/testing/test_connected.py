@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
 import pytest
 
 from holdfast.common import Types
@@ -28,6 +29,16 @@ STRAYS = OutputTag("strays", Types.STRING())
 
 def first(row: Any) -> Any:
     return row[0]
+
+
+class Vectors(CoMapFunction):
+    """What it gives has no truth value when it is compared."""
+
+    def map1(self, value: Any) -> Any:
+        return None if value < 0 else np.full(2, value)
+
+    def map2(self, value: Any) -> Any:
+        return np.zeros(2)
 
 
 class Sides(CoMapFunction):
@@ -145,3 +156,9 @@ def test_joins() -> None:
 def test_what_is_no_function_of_two_streams_is_refused() -> None:
     with pytest.raises(ProgramError, match="map1, flat_map1, process_element1"):
         ConnectedHarness(lambda value: value)
+
+
+def test_results_of_a_map_may_compare_as_they_like() -> None:
+    with ConnectedHarness(Vectors()) as harness:
+        harness.push_all1([1, -1, 2])
+        assert [row.tolist() for row in harness.output()] == [[1, 1], [2, 2]]

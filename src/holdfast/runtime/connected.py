@@ -31,8 +31,7 @@ class TwoInputMapper(TwoInputOperator, RowMapper):
     """A result that is None is no row."""
 
     def mapped(self, batch: Batch, results: list[Any]) -> Batch:
-        rows = super().mapped(batch, results)
-        return select_rows(rows, [i for i, row in enumerate(results) if row is not None]) if None in results else rows
+        return select_rows(super().mapped(batch, results), [i for i, row in enumerate(results) if row is not None])
 
 
 class CoMapOperator(TwoInputMapper, MapOperator):
