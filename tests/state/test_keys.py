@@ -374,3 +374,9 @@ def test_composite_columns_hash_as_their_rows(rows: list[tuple[int | None, str |
     numbers, words = zip(*rows, strict=True)
     hashed = codec.hash_array([pa.array(numbers, pa.int64()), pa.array(words, pa.string())])
     assert hashed.tolist() == [codec.hash(row) for row in rows]
+
+
+@pytest.mark.parametrize("seconds", [2**62, -(2**62), 9_223_372_036_855])
+def test_an_instant_that_no_timestamp_can_be_is_no_key(seconds: int) -> None:
+    with pytest.raises(StateTypeError, match=r"beyond the times of a Spark timestamp.*another key"):
+        KeyCodec.for_type(Types.INSTANT()).hash(Instant(seconds))

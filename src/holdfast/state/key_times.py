@@ -7,6 +7,7 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
+from holdfast.errors import StateTypeError
 from holdfast.state import xxhash64
 from holdfast.state.key_forms import KeyForm
 from holdfast.state.times import date_of, day_micros_of, days_of, micros_of, time_of
@@ -82,6 +83,10 @@ class TimeForm(KeyForm):
         return time_of(_long.unpack(data)[0])
 
 
+#: Of a Spark timestamp.
+_MOST_MICROS = 1 << 63
+
+
 class InstantForm(KeyForm):
     """Instants of nanoseconds, hashed by their microseconds as a Spark timestamp would be."""
 
@@ -93,7 +98,13 @@ class InstantForm(KeyForm):
         self.reject(key)
 
     def hash(self, key: Any, seed: int = xxhash64.SEED) -> int:
-        return xxhash64.hash_long(self.normalise(key).to_epoch_nano() // 1000, seed)
+        micros = self.normalise(key).to_epoch_nano() // 1000
+        if not -_MOST_MICROS <= micros < _MOST_MICROS:
+            raise StateTypeError(
+                f"The key {key!r} is beyond the times of a Spark timestamp, some 292,000 years around 1970: keys are "
+                "hashed by its microseconds. Give the row another key."
+            )
+        return xxhash64.hash_long(micros, seed)
 
     def encode(self, key: Any) -> bytes:
         instant = self.normalise(key)

@@ -100,7 +100,14 @@ VALUE_TYPES: st.SearchStrategy[Typed] = st.recursive(
     st.one_of(st.sampled_from(list(SCALARS.items())), st.just(_ORDERS)), _nested, max_leaves=4
 )
 
-_KEY_SCALARS = {**SCALARS, Types.BIG_DEC(): _FINITE, Types.FLOAT(): st.floats(width=32)}
+#: Keys are hashed by their microseconds, which have 64 bits.
+_KEY_INSTANTS = st.builds(Instant, st.integers(-(2**43), 2**43 - 1), st.integers(0, 999_999_999))
+_KEY_SCALARS = {
+    **SCALARS,
+    Types.BIG_DEC(): _FINITE,
+    Types.FLOAT(): st.floats(width=32),
+    Types.INSTANT(): _KEY_INSTANTS,
+}
 _KEY_SCALARS[Types.PICKLED_BYTE_ARRAY()] = st.one_of(
     st.integers(), st.text("abc"), st.binary(), st.booleans(), _FLOATS, _FINITE, st.dates(), st.tuples(st.integers())
 )
