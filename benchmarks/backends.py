@@ -135,10 +135,10 @@ class Bench:
         if distribution == "distinct":
             return self.random.choice(self.keys, rows, replace=False, shuffle=True).tolist()  # type: ignore[no-any-return]  # numpy
         if distribution == "uniform":
-            return self.random.integers(0, self.keys, rows).tolist()  # type: ignore[no-any-return]
+            return self.random.integers(0, self.keys, rows).tolist()  # type: ignore[no-any-return]  # numpy
         ranks = self.random.zipf(1.2, rows) % self.keys
         # So that frequent keys are not neighbours.
-        return (ranks * 2654435761 % self.keys).tolist()  # type: ignore[no-any-return]
+        return (ranks * 2654435761 % self.keys).tolist()  # type: ignore[no-any-return]  # numpy
 
     def _touch(self, keys: list[int]) -> None:
         state, context = self.keyed.state(VALUE), self.keyed.context

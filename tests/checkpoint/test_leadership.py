@@ -114,8 +114,8 @@ def deposed(new_standby: NewDriver) -> tuple[JobHome, JobHome]:
     """A driver that believes that it leads, since it has slept, and the one that was elected meanwhile."""
     old, new = led(new_standby()), new_standby()
     old.leadership.next_attempt()
-    ballots = old.leadership.nodes.ballots  # type: ignore[attr-defined]
-    session = old.leadership._term.session  # type: ignore[attr-defined]
+    ballots = old.leadership.nodes.ballots  # type: ignore[attr-defined]  # of ZooKeeper
+    session = old.leadership._term.session  # type: ignore[attr-defined]  # of ZooKeeper
     # As when ZooKeeper lets a session expire, without a word to the one that sleeps.
     for ballot in session.ask(lambda client: client.get_children_async(ballots)):
         session.ask(lambda client, ballot=ballot: client.delete_async(f"{ballots}/{ballot}"))
@@ -149,7 +149,7 @@ class TestFence:
         old, new = deposed(new_standby)
         stale = old.services()
         stale.store._checkpoints = services.store.all()
-        stale.store._pointers = dict(services.store._pointers)  # type: ignore[attr-defined]
+        stale.store._pointers = dict(services.store._pointers)  # type: ignore[attr-defined]  # of this store
         with pytest.raises(LeadershipLostError):
             act(old, stale)
         # It knows from now on.
@@ -168,7 +168,7 @@ class TestFence:
         new.storage.write_metadata(metadata(number))
         with pytest.raises(LeadershipLostError):
             old.services().store.recover()
-        assert new.storage.completed_ids() == [number]  # type: ignore[attr-defined]
+        assert new.storage.completed_ids() == [number]  # type: ignore[attr-defined]  # of the files
 
     def test_an_earlier_attempt_of_the_same_driver_is_no_other_leader(self, new_standby: NewDriver) -> None:
         home = led(new_standby())

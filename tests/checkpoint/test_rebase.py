@@ -163,4 +163,4 @@ class TestCompose:
         self, written: object, base: object, full_wanted: bool, message: str
     ) -> None:
         with pytest.raises(CheckpointError, match=f"subtask 0 of operator {OPERATOR}.*{message}"):
-            compose(snapshot(keyed=written), base, full_wanted)  # type: ignore[arg-type]
+            compose(snapshot(keyed=written), base, full_wanted)  # type: ignore[arg-type]  # all that is asked

@@ -187,7 +187,7 @@ class TestCommits:
         (tmp_path / JOB_ID / "chk-3/_metadata").write_bytes(b"")
         job = DictJob.__new__(DictJob)
         with pytest.raises(CorruptFileError, match=OPTION):
-            job.__init__(tmp_path, num_retained=3)  # type: ignore[misc]
+            job.__init__(tmp_path, num_retained=3)  # type: ignore[misc]  # made anew
         job.new_driver(accept_repeated_output=True)
         assert job.state == states[1]
         assert DictJob(tmp_path, num_retained=3).state == states[1]

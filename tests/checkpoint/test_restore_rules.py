@@ -18,6 +18,7 @@ CHANGING = RestoreRules(KEY_HASH, change_max_parallelism=True)
 
 
 def operator(operator_id: str, parallelism: int = 1, max_parallelism: int = 128, **more: object) -> JobOperator:
+    # Ignored: of any field.
     return JobOperator(operator_id, f"op {operator_id}", parallelism, max_parallelism, **more)  # type: ignore[arg-type]
 
 
@@ -55,7 +56,7 @@ def test_two_operators_cannot_claim_one_state() -> None:
     ids=["keyed", "operator", "raw keyed", "raw operator", "transactions"],
 )
 def test_unclaimed_state_is_refused_unless_allowed(state: list[object]) -> None:
-    lost = record("gone", state, uid="old-uid")  # type: ignore[arg-type]
+    lost = record("gone", state, uid="old-uid")  # type: ignore[arg-type]  # of any field
     stored = metadata(1, [record("a", STATE), lost])
     with pytest.raises(
         RestoreError, match=r"gone .*'old-uid'.*execution\.state-recovery\.ignore-unclaimed-state: true"

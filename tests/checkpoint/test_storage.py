@@ -115,7 +115,7 @@ class TestFiles:
         checkpoint = metadata(1, [record(subtasks=[snapshot(n, operator_state=h) for n, h in enumerate(handles)])])
         files.verify(checkpoint)
         victim = tmp_path / JOB_ID / handles[6].path
-        content = damage(victim.read_bytes())  # type: ignore[operator]
+        content = damage(victim.read_bytes())  # type: ignore[operator]  # a callable
         if content is None:
             victim.unlink()
         else:

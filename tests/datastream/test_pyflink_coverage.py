@@ -214,7 +214,7 @@ def owner_of(entry: Coverage) -> Any:
 
 def declared_parameters(entry: Coverage) -> list[tuple[str, str, Any]]:
     """Name, kind and default of each parameter; ``...`` stands for any default."""
-    arguments = ast.parse(f"def f{entry.signature}: ...").body[0].args  # type: ignore[attr-defined]
+    arguments = ast.parse(f"def f{entry.signature}: ...").body[0].args  # type: ignore[attr-defined]  # a function
     missing = [inspect.Parameter.empty] * (len(arguments.args) - len(arguments.defaults))
     defaults = [*missing, *(ast.literal_eval(default) for default in arguments.defaults)]
     found = [(a.arg, "plain", default) for a, default in zip(arguments.args, defaults, strict=True)]

@@ -104,7 +104,7 @@ class TestUnion:
         with pytest.raises(ProgramError, match=r"union\(\) of 'rows' .* with 'others' .*: the types differ"):
             rows.union(others)
         with pytest.raises(ProgramError, match=r"union\(\) takes streams; got 5"):
-            rows.union(5)  # type: ignore[arg-type]
+            rows.union(5)  # type: ignore[arg-type]  # what is refused
 
 
 class TestSideOutputs:
@@ -124,7 +124,7 @@ class TestSideOutputs:
     def test_a_tag_has_a_name(self) -> None:
         for name in ("", None, 5):
             with pytest.raises(ProgramError, match="needs a name"):
-                OutputTag(name)  # type: ignore[arg-type]
+                OutputTag(name)  # type: ignore[arg-type]  # what is refused
 
     def test_tags_of_one_name_are_one(self) -> None:
         tag = OutputTag("late", PAIR)
@@ -137,7 +137,7 @@ class TestSideOutputs:
         with pytest.raises(ProgramError, match="The source 'others' has no side output 'late'"):
             others.get_side_output(tag)
         with pytest.raises(ProgramError, match="takes an OutputTag; got 'late'"):
-            rows.get_side_output("late")  # type: ignore[arg-type]
+            rows.get_side_output("late")  # type: ignore[arg-type]  # what is refused
         with pytest.raises(ProgramError, match="'late' of 'rows' is no operator of its own"):
             rows.get_side_output(tag).uid("mine")
 

@@ -53,7 +53,7 @@ class Silent(Scripted):
     def create_reader(self, context: Any) -> Any:
         assert not context.restored
         reader = super().create_reader(context)
-        reader.positions = list  # type: ignore[method-assign]
+        reader.positions = list  # type: ignore[method-assign]  # an empty one
         return reader
 
 

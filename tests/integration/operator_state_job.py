@@ -28,7 +28,7 @@ def checkpoint_every(epochs: int) -> None:
     def trigger_if_due(self: CheckpointCoordinator, epoch: int, now: int) -> Any:
         return self.trigger(SnapshotTrigger(), epoch, now) if epoch % epochs == 0 else None
 
-    CheckpointCoordinator.trigger_if_due = trigger_if_due  # type: ignore[method-assign]
+    CheckpointCoordinator.trigger_if_due = trigger_if_due  # type: ignore[method-assign]  # a wrapper for the test
 
 
 def environment(directory: Path, **settings: str) -> StreamExecutionEnvironment:

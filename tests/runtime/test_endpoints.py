@@ -96,11 +96,11 @@ def checkpointed(job: LocalJob, number: int) -> tuple[RestoredJob, list[Any]]:
         rows.extend(rows_of(acknowledged))
         return acknowledged
 
-    job.run_epoch = noting  # type: ignore[method-assign]
+    job.run_epoch = noting  # type: ignore[method-assign]  # a wrapper for the test
     try:
         return job.checkpoint(number + 1), rows
     finally:
-        job.run_epoch = run_epoch  # type: ignore[method-assign]
+        job.run_epoch = run_epoch  # type: ignore[method-assign]  # a wrapper for the test
 
 
 LAYOUT = [2, 3, 1, 5]
@@ -168,7 +168,7 @@ class ToldSource(Source):
     def create_reader(self, context: ReaderContext) -> SourceReader:
         reader = WrappingReader(Told(self._log))
         if self._connection:
-            reader.connection = (n for n in ())  # type: ignore[attr-defined]
+            reader.connection = (n for n in ())  # type: ignore[attr-defined]  # of this reader
         return reader
 
 

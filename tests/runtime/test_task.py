@@ -205,8 +205,8 @@ def test_functions_are_told_of_checkpoints_and_their_fields_live_on(tmp_path: Pa
     (count,) = [
         o for task in live_task._live.values() for c in task.chains for o in c.operators if o.spec.name == "Count"
     ]
-    assert count.function.seen == 6  # type: ignore[attr-defined]
-    assert count.function.told == ["complete 4", "aborted 5"]  # type: ignore[attr-defined]
+    assert count.function.seen == 6  # type: ignore[attr-defined]  # of this function
+    assert count.function.told == ["complete 4", "aborted 5"]  # type: ignore[attr-defined]  # of this function
 
 
 def test_the_last_epoch_closes_functions_and_removes_what_the_host_holds(tmp_path: Path, backend: str) -> None:

@@ -179,7 +179,7 @@ def test_why_it_failed_is_the_result(writer: GatedWriter, monkeypatch: pytest.Mo
 
 
 def test_an_error_that_nobody_expects_does_not_leave_the_task_waiting(writer: GatedWriter) -> None:
-    broken = replace(prepared(), raw_operator="text")  # type: ignore[arg-type]
+    broken = replace(prepared(), raw_operator="text")  # type: ignore[arg-type]  # what must fail
     writer.gate.set()
     result = begun(writer, broken).wait(30)
     assert result is not None and result.failure is not None and "TypeError" in result.failure
@@ -200,7 +200,7 @@ def test_a_storage_that_fails_for_a_moment_gets_the_result_in_the_end(
     def unsteady(self: object, name: str, data: bytes) -> None:
         if failures:
             raise failures.pop()
-        leave(self, name, data)  # type: ignore[arg-type]
+        leave(self, name, data)  # type: ignore[arg-type]  # all that is asked
 
     monkeypatch.setattr(notes, "leave", unsteady)
     assert upload.wait(0.0) is None

@@ -212,7 +212,7 @@ def test_what_joins_refuse(tmp_path: Path) -> None:
     with pytest.raises(ProgramError, match=r"STRING.*LONG.*one key_type"):
         left.interval_join(right).between(0, 1).process(Near())
     with pytest.raises(ProgramError, match="no key_by"):
-        left.interval_join(payments)  # type: ignore[arg-type]
+        left.interval_join(payments)  # type: ignore[arg-type]  # what is refused
     with pytest.raises(ProgramError, match="must not be above"):
         left.interval_join(left).between(5, 4)
     with pytest.raises(TypeError, match="takes a ProcessJoinFunction"):

@@ -93,7 +93,7 @@ def source(monkeypatch: pytest.MonkeyPatch) -> list[StreamSource]:
 
 
 def begin(job: Any, point: Any = None) -> tuple[StreamInputs, Query]:
-    inputs = StreamInputs(job, None, point, lambda: None)  # type: ignore[arg-type]
+    inputs = StreamInputs(job, None, point, lambda: None)  # type: ignore[arg-type]  # not asked for
     inputs.start()
     query: Any = inputs._driver
     return inputs, query
@@ -101,7 +101,7 @@ def begin(job: Any, point: Any = None) -> tuple[StreamInputs, Query]:
 
 def restored(inputs: StreamInputs) -> RestorePoint:
     records = tuple(record(one.operator_id, [one]) for one in inputs.snapshots(Memory(), 1))
-    return RestorePoint(None, Memory(), records, foreign=False)  # type: ignore[arg-type]
+    return RestorePoint(None, Memory(), records, foreign=False)  # type: ignore[arg-type]  # all that is asked
 
 
 def read_one(inputs: StreamInputs, query: Query, epoch: int) -> None:
@@ -168,6 +168,7 @@ def test_streams_that_ended_are_not_read_again_and_keep_their_position(source: l
 
 def test_the_state_of_something_else_is_refused(source: list[StreamSource]) -> None:
     other = snapshot(operator_id="a", operator_state=handle(inline=b"read"))
+    # Ignored: it is asked for no more than this has.
     point: Any = RestorePoint(None, Memory(), (record("a", [other]),), foreign=False)  # type: ignore[arg-type]
     with pytest.raises(RestoreError, match="state of another operator under the id of the stream 'a'"):
         begin(Job(), point)

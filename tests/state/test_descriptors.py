@@ -107,7 +107,7 @@ def test_time_to_live_is_kept_as_given_and_is_not_part_of_the_type() -> None:
 
 def test_a_time_to_live_is_a_config() -> None:
     with pytest.raises(ProgramError, match=r"value state 's' of LONG was given 3600; expected a StateTtlConfig"):
-        ValueStateDescriptor("s", int).enable_time_to_live(3600)  # type: ignore[arg-type]
+        ValueStateDescriptor("s", int).enable_time_to_live(3600)  # type: ignore[arg-type]  # what is refused
 
 
 @pytest.mark.parametrize("function", [Sum(), lambda left, right: left + right])

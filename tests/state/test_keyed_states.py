@@ -594,34 +594,3 @@ def test_the_cache_within_an_epoch_is_bounded(tmp_path: Path, monkeypatch: pytes
         entries.set_current_namespace(5)
         assert sum(1 for _ in entries) == 303
         task.close()
-
-
-# Errors of the store
-
-
-def test_an_epoch_of_which_something_was_not_written_is_not_committed(
-    task: Subtask, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Whoever catches the error: a checkpoint that cannot be stored is declined, and the epoch goes on."""
-    counts, rows = ValueStateDescriptor("count", "bigint"), ListStateDescriptor("rows", "bigint")
-    task.at(1)
-    task.backend.state(counts).update(1)
-    task.backend.state(rows).update([1])
-    task.next_epoch(cached=True)
-    task.at(1)
-    task.backend.state(counts).update(2)
-    task.backend.state(rows).clear()
-
-    def full(*_: Any) -> None:
-        raise OSError("no space left")
-
-    with monkeypatch.context() as patch, pytest.raises(OSError, match="no space left"):
-        patch.setattr(type(task.store), "delete_range", full)
-        task.backend.end_epoch()
-    before = task.stamp
-    with pytest.raises(StateError, match=r"operator 'counter' could not be written .* \(OSError: no space left\)"):
-        task.commit()
-    task.stamp = before
-    task.restart()
-    task.at(1)
-    assert (task.backend.state(counts).value(), task.backend.state(rows).get()) == (1, [1])

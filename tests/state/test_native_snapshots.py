@@ -225,8 +225,8 @@ def test_rocksdb_from_two_to_three_subtasks_and_back(storage: str, tmp_path: Pat
     for number, key_groups in enumerate(ranges):
         task = Subtask("rocksdb", tmp_path / f"old-{number}", scope_of(key_groups=key_groups))
         mine = [key for key in KEYS if group_of(key) in key_groups]
-        fill(task, mine)  # type: ignore[arg-type]
-        expected |= content(task, mine)  # type: ignore[arg-type]
+        fill(task, mine)  # type: ignore[arg-type]  # some of a range
+        expected |= content(task, mine)  # type: ignore[arg-type]  # some of a range
         found.append(snapshot(task, storage, number + 1))
         task.close()
     seen = {}
@@ -234,7 +234,7 @@ def test_rocksdb_from_two_to_three_subtasks_and_back(storage: str, tmp_path: Pat
         key_groups = KeyGroupRange.of(subtask, MAX_PARALLELISM, 3)
         again = restored(target, tmp_path / f"new-{subtask}", found, storage, key_groups)
         mine = [key for key in KEYS if group_of(key) in key_groups]
-        seen |= content(again, mine)  # type: ignore[arg-type]
+        seen |= content(again, mine)  # type: ignore[arg-type]  # some of a range
         assert fired(again) == [(key, key) for key in mine]
         again.close()
     assert seen == expected

@@ -47,7 +47,7 @@ def changed_a_lot(directory: Path) -> tuple[RocksDbBackend, Stamp, dict[bytes, b
         victim.write([(b"%03d" % n, b"new"), (b"%03d" % (n // 2), b"twice")])
     victim.delete_range(b"020", b"080")
     assert len(list((directory / "records").iterdir())) == 1, "nothing was applied early"
-    assert victim._db.get(b"100") != b"old"  # type: ignore[attr-defined]
+    assert victim._db.get(b"100") != b"old"  # type: ignore[attr-defined]  # of RocksDB
     return victim, start, before
 
 

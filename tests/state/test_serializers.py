@@ -214,7 +214,7 @@ def test_what_is_cast_without_loss(type_like: Any, value: Any, expected: Any) ->
         ("a INT, b STRING", 5),
         (Point, (1, 2)),
         (Point, Inner(dt.date(2024, 1, 1), [])),
-        (Point, Point("1", 2)),  # type: ignore[arg-type]
+        (Point, Point("1", 2)),  # type: ignore[arg-type]  # what is refused
         pytest.param(Types.PICKLED_BYTE_ARRAY(), threading.Lock(), id="lock"),
         pytest.param(Types.LIST(Types.PICKLED_BYTE_ARRAY()), [threading.Lock()], id="list of locks"),
     ],

@@ -238,6 +238,7 @@ def test_values_that_can_be_changed_in_place(task: Subtask) -> None:
 def test_wrong_types_are_named(task: Subtask, kind: str) -> None:
     state = task.backend.state(descriptor(kind, LAZY.build()))
     with pytest.raises((StateTypeError, TypeError)):
+        # Ignored: what is refused.
         state.update("text") if kind == "value" else put(state, kind, "text")  # type: ignore[arg-type]
         task.backend.flush()
 

@@ -47,7 +47,7 @@ class TestFiles:
         [lambda data: data[:-1], lambda data: data + b"\0", lambda data: data[:-1] + b"\0", lambda data: b""],
     )
     def test_damage_names_the_file(self, tmp_path: Path, damage: object) -> None:
-        storage = self.write(tmp_path, damage(self.content))  # type: ignore[operator]
+        storage = self.write(tmp_path, damage(self.content))  # type: ignore[operator]  # a callable
         with pytest.raises(CorruptFileError) as caught:
             check_file(storage, "file", len(self.content), checksum(self.content))
         assert caught.value.path == f"{tmp_path}/file"

@@ -53,7 +53,7 @@ class Oracle:
             self.processing.discard((number, key))
         elif operation == "clear":
             for state in (self.value, self.list, self.map, self.reducing, self.aggregating):
-                state.pop(key, None)  # type: ignore[attr-defined]
+                state.pop(key, None)  # type: ignore[attr-defined]  # a dict
         self.output.append((key, operation, key, self.value.get(key)))
 
     def advance_watermark(self, to: int) -> None:

@@ -226,7 +226,7 @@ def test_an_error_names_everything_and_rolls_the_epoch_back(backend: str) -> Non
 
 class WrongType(Everything):
     def on_timer(self, timestamp: int, ctx: KeyedProcessFunction.OnTimerContext) -> Any:
-        self.list.add("no number")  # type: ignore[arg-type]
+        self.list.add("no number")  # type: ignore[arg-type]  # what is refused
 
 
 def test_an_error_of_ours_stays_what_it_is_and_says_where(backend: str) -> None:
@@ -295,7 +295,7 @@ def test_a_plain_function_needs_to_say_what_it_is_for() -> None:
 
 def test_options_are_checked() -> None:
     with pytest.raises(ProgramError, match="no option 'paralelism'"):
-        OperatorHarness(Odd(), paralelism=2)  # type: ignore[call-arg]
+        OperatorHarness(Odd(), paralelism=2)  # type: ignore[call-arg]  # what is refused
     with pytest.raises(ProgramError, match="Subtask 2 does not exist"):
         OperatorHarness(Odd(), parallelism=2, subtask=2)
     with pytest.raises(TypeError, match="KeyedProcessFunction"):

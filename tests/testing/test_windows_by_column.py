@@ -73,10 +73,11 @@ class SalesOracle(WindowOracle):
 
     def push_sale(self, row: Row, key: tuple[Any, ...], time: int) -> None:
         before = len(self.late)
-        self.push((key, row), time)  # type: ignore[arg-type]
-        self.late[before:] = [row for _ in self.late[before:]]  # type: ignore[misc]
+        self.push((key, row), time)  # type: ignore[arg-type]  # the key goes along
+        self.late[before:] = [row for _ in self.late[before:]]  # type: ignore[misc]  # and is taken off
 
     def _fire(self, key: Any, window: Window) -> None:
+        # Ignored: keys are tuples here.
         self.fired.append((*key, *window, *expected(self.windows[key][window])))  # type: ignore[arg-type]
 
 

@@ -217,7 +217,7 @@ class _Windowed(WindowSettings):
         expected, calling = kind
         if not isinstance(function, expected):
             raise TypeError(f"These windows take a {expected.__name__} here; got {type(function).__name__}.")
-        found: WindowProcess = calling(function)  # type: ignore[call-arg]
+        found: WindowProcess = calling(function)  # type: ignore[call-arg]  # a class of that kind
         return found
 
     def _evicting(self, name: str, function: WindowProcess, output_type: Any) -> DataStream:

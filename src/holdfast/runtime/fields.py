@@ -23,7 +23,7 @@ from holdfast.runtime.environment import OperatorEnvironment
 _HANDLE, _CONTEXT, _FUNCTION = "handle", "context", "function"
 
 
-class _FieldPickler(cloudpickle.Pickler):  # type: ignore[misc]
+class _FieldPickler(cloudpickle.Pickler):  # type: ignore[misc]  # it has no types
     def __init__(self, file: io.BytesIO, environment: OperatorEnvironment, functions: Sequence[Any]) -> None:
         super().__init__(file)
         self._bindings = environment.bindings

@@ -309,8 +309,9 @@ class KeyedProcessOperator(TimedOperator):
         key = value = None
         try:
             for keys, identities, piece in self.pieces(batch):
-                times = piece.timestamps, piece.watermarks
-                rows: Any = zip(keys, identities, piece.values, *times, strict=True)  # type: ignore[arg-type]
+                # Both are there in a piece of a batch that has them.
+                times: Any = piece.timestamps, piece.watermarks
+                rows: Any = zip(keys, identities, piece.values, *times, strict=True)
                 for key, identity, value, timestamp, watermark in rows:
                     if watermark > self.watermark:
                         self._advance(watermark)

@@ -160,7 +160,7 @@ def _elements(type_info: ElementsTypeInfo) -> Form:
         return [None if part is None else pack_element(part) for part in value]
 
     def unpack(stored: Any) -> Any:
-        return [part if part is None else unpack_element(part) for part in stored]  # type: ignore[misc]
+        return [part if part is None else unpack_element(part) for part in stored]  # type: ignore[misc]  # it is set
 
     stored_type = list.__class_getitem__(element.stored_type | None)
     return Form(stored_type, pack, unpack if unpack_element else None, ranged=element.ranged)

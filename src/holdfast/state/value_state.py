@@ -138,9 +138,7 @@ class SingleValue(KeyedState):
         except KeyError:
             cached = self._admit_key()
         cached.cell = cell
-        if cached.changed_in != self._flush:
-            cached.changed_in = self._flush
-            self._dirty.append(cached)
+        self._mark(cached)
 
     def _load(self) -> CachedValue:
         """A key that is read first, or first again."""
@@ -199,7 +197,7 @@ class SingleValue(KeyedState):
 class KeyedValueState(SingleValue, ValueState[Any]):
     """See ValueState."""
 
-    # The two methods below are called per row: they repeat _get and _put to save a call.
+    # The two methods below are called per row: they repeat _get, _put and _mark to save a call.
 
     def value(self) -> Any:
         try:
@@ -223,10 +221,8 @@ class KeyedValueState(SingleValue, ValueState[Any]):
     def get_many(self, keys: pa.Array) -> pa.Array:
         values: list[Any] = []
         for identities, their_keys in self._access.keys.slices(keys, _AT_ONCE):
-            values += [
-                self._cells.open(cached.cell)
-                for cached in self._cached_many(identities, their_keys, read=True)
-            ]
+            found = self._cached_many(identities, their_keys, read=True)
+            values += [self._cells.open(cached.cell) for cached in found]
         return self._column.write(values)
 
     def put_many(self, keys: pa.Array, values: pa.Array) -> None:

@@ -155,8 +155,8 @@ def _bulk_class_for(names: tuple[str, ...] | None) -> type[Row]:
     found = _bulk_classes.get(names)
     if found is None:
         found = _new_class(_class_for(names) if names is not None else Row, names)
-        found.__new__ = list.__new__  # type: ignore[method-assign]
-        found.__init__ = list.__init__  # type: ignore[method-assign]
+        found.__new__ = list.__new__  # type: ignore[method-assign]  # made by the list itself
+        found.__init__ = list.__init__  # type: ignore[method-assign]  # made by the list itself
         _bulk_classes[names] = found
     return found
 

@@ -52,7 +52,7 @@ class OneValue:
 
 
 def at(processing_time: int = 0) -> WindowAssignerContext:
-    context = WindowAssignerContext(OneValue())  # type: ignore[arg-type]
+    context = WindowAssignerContext(OneValue())  # type: ignore[arg-type]  # all that is asked
     context.processing_time = processing_time
     return context
 

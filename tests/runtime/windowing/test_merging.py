@@ -35,6 +35,7 @@ class Key:
     def __init__(self) -> None:
         self.stored = Stored()
         assigner: Any = EventTimeSessionWindows.with_gap(5)
+        # Ignored: it is asked for no more than this has.
         self.windows = MergingWindowSet(self.stored, assigner, TimeWindowSerializer())  # type: ignore[arg-type]
         self.contents: dict[TimeWindow, list[int]] = {}
         self.merges: list[Any] = []

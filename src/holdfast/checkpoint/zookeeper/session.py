@@ -40,7 +40,7 @@ _TRIES_PER_SESSION = 3
 Request = Callable[[KazooClient], Any]
 
 
-class _ImpatientHandler(SequentialThreadingHandler):  # type: ignore[misc]
+class _ImpatientHandler(SequentialThreadingHandler):  # type: ignore[misc]  # it has no types
     """Gives a connection up on which nothing is heard for some time. The client itself would wait for as long as a
     session lasts, and a server that is just starting may leave a connection without an answer.
     """

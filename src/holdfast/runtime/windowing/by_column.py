@@ -54,7 +54,7 @@ class ColumnWindowOperator(WindowOperator):
         super().__init__(spec)
         self._known: WindowAggregation = self.plan.function.known  # type: ignore[attr-defined]  # GiveRow
         self._partials = self._known.aggregation.partials
-        self._assigner: FixedSizeWindows = self.plan.assigner  # type: ignore[assignment]
+        self._assigner: FixedSizeWindows = self.plan.assigner  # type: ignore[assignment]  # no other comes here
         self._far = self._assigner.size + self._assigner.slide + self._lateness >= _FAR
         self._read_rows = row_reader(spec.output_type)
         #: The watermark in force for what timers emit.

@@ -87,7 +87,7 @@ def fold(partial: Partial, kept: Sequence[Any], members: Numbers, column: Values
     members = members[there]
     if partial.function in ("count", "count_all"):
         counts = np.array([value or 0 for value in kept], dtype=np.int64)
-        return (counts + np.bincount(members, minlength=len(kept))).tolist()  # type: ignore[no-any-return]
+        return (counts + np.bincount(members, minlength=len(kept))).tolist()  # type: ignore[no-any-return]  # numpy
     assert column is not None and column.numbers is not None, "all but a count is of numbers"
     values = column.numbers[there]
     nothing, step = _how(partial.function, values.dtype == np.float64)

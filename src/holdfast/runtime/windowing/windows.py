@@ -39,8 +39,8 @@ class TimeWindow(Window, tuple[int, int]):
     def __getnewargs__(self) -> tuple[int, int]:
         return self[0], self[1]
 
-    start: int = property(itemgetter(0))  # type: ignore[assignment]
-    end: int = property(itemgetter(1))  # type: ignore[assignment]
+    start: int = property(itemgetter(0))  # type: ignore[assignment]  # a name of a part
+    end: int = property(itemgetter(1))  # type: ignore[assignment]  # a name of a part
 
     def max_timestamp(self) -> int:
         return self[1] - 1
@@ -89,7 +89,7 @@ class CountWindow(Window, tuple[int]):
     def __getnewargs__(self) -> tuple[int]:
         return (self[0],)
 
-    id: int = property(itemgetter(0))  # type: ignore[assignment]
+    id: int = property(itemgetter(0))  # type: ignore[assignment]  # a name of a part
 
     def max_timestamp(self) -> int:
         return MAX_TIMESTAMP

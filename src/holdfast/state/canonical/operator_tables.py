@@ -136,7 +136,7 @@ class PartsTableReader:
 
 
 def _raw_parts(batch: pa.RecordBatch) -> list[Any]:
-    return batch.column("data").to_pylist()  # type: ignore[no-any-return]
+    return batch.column("data").to_pylist()  # type: ignore[no-any-return]  # Arrow
 
 
 def _stored(file: ParquetFileWriter, writer: SnapshotWriter, path: str) -> FileHandle:

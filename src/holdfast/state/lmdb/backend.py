@@ -27,7 +27,7 @@ class LmdbBackend(StateBackend):
         return cls(LmdbOptions.from_mapping(options))
 
     @property
-    def cache_limit(self) -> int | None:  # type: ignore[override]
+    def cache_limit(self) -> int | None:  # type: ignore[override]  # read only here
         return self.settings.cache_limit
 
     def open(self, directory: Path) -> LmdbStore:

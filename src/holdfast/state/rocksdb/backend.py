@@ -31,7 +31,7 @@ class RocksDbBackend(StateBackend):
         return cls(RocksDbOptions.from_mapping(options))
 
     @property
-    def cache_limit(self) -> int | None:  # type: ignore[override]
+    def cache_limit(self) -> int | None:  # type: ignore[override]  # read only here
         return self.settings.cache_limit
 
     def open(self, directory: Path) -> RocksDbStore:
