@@ -6,6 +6,7 @@ from collections.abc import Hashable, Iterator, Sequence
 from functools import cached_property
 from typing import Any, cast
 
+import numpy as np
 import pyarrow as pa
 
 from holdfast.errors import NullKeyError, StateAccessError, StateError
@@ -83,22 +84,41 @@ class KeyTable:
         """The parts of keys by identity, in their order."""
         found = list(map(self._parts.get, keys))
         if None in found:
-            return [self.parts(identity, key) for identity, key in keys.items()]
+            self._add({identity: key for identity, key in keys.items() if identity not in self._parts})
+            found = list(map(self._parts.__getitem__, keys))
         return cast(list[KeyParts], found)
+
+    def _add(self, keys: dict[Hashable, Any]) -> None:
+        """As ``parts`` of each, with all hashes computed together."""
+        groups = self.codec.hash_many(list(keys.values())) % self._max_parallelism
+        first, last = self.key_groups.start, self.key_groups.end
+        for at in np.flatnonzero((groups < first) | (groups > last)):
+            raise self._not_mine(list(keys.values())[at], int(groups[at]))
+        encode, own = self.codec.encode, [group_bytes(group) for group in range(first, last + 1)]
+        stored = [
+            (own[group], sized(encode(key)))
+            for group, key in zip((groups - first).tolist(), keys.values(), strict=True)
+        ]
+        self._parts.update(zip(keys, stored, strict=True))
 
     def slices(self, keys: pa.Array, size: int) -> Iterator[tuple[Sequence[Hashable], list[Any]]]:
         """The identities and the keys of a column, so many at a time."""
+        for piece in self.pieces(keys, size):
+            some = self.column.read(piece)
+            if not self.codec.trivial_identity:
+                yield list(map(self.codec.identity, some)), some
+            else:
+                yield some, some
+
+    def pieces(self, keys: pa.Array, size: int) -> list[pa.Array]:
+        """A column of keys in the Arrow type of their type, cut into pieces; at least one."""
         if keys.null_count:
             raise NullKeyError(
                 f"{keys.null_count} of {len(keys)} keys given to state of operator '{self._operator_name}' are null. "
                 "Leave them out: a row without a key has no state."
             )
-        for start in range(0, len(keys), size):
-            some = self.column.read(keys.slice(start, size))
-            if not self.codec.trivial_identity:
-                yield list(map(self.codec.identity, some)), some
-            else:
-                yield some, some
+        keys = self.column.conform(keys)
+        return [keys.slice(start, size) for start in range(0, len(keys), size)] if len(keys) > size else [keys]
 
     @cached_property
     def column(self) -> Column:

@@ -32,23 +32,29 @@ def read_namespace(codec: KeyCodec | None, data: bytes) -> Any:
 class StateAccess:
     """What the states of one backend work with. ``room`` is how many cache entries may still be made before a spill."""
 
-    __slots__ = ("_spill", "context", "keys", "operator_name", "room", "store")
+    __slots__ = ("context", "empty_caches", "keys", "operator_name", "room", "store")
 
     def __init__(
-        self, context: KeyContext, keys: KeyTable, store: LocalStore, operator_name: str, spill: Callable[[], None]
+        self,
+        context: KeyContext,
+        keys: KeyTable,
+        store: LocalStore,
+        operator_name: str,
+        empty_caches: Callable[[], None],
     ) -> None:
         self.context = context
         self.keys = keys
         self.store = store
         self.operator_name = operator_name
         self.room = 0
-        self._spill = spill
+        #: Writes what changed, and empties all caches.
+        self.empty_caches = empty_caches
 
     def make_room(self, entries: int = 1) -> None:
         """Call before entries are added to a cache: it may empty all caches."""
         self.room -= entries
         if self.room < 0:
-            self._spill()
+            self.empty_caches()
 
 
 class Cached:

@@ -6,6 +6,7 @@ from typing import Any
 
 from holdfast.errors import ProgramError
 from holdfast.state.cells import Cells, OwnedCells
+from holdfast.state.combining_state import KeyedAggregatingState, KeyedReducingState
 from holdfast.state.descriptors import (
     AggregatingStateDescriptor,
     MapStateDescriptor,
@@ -26,7 +27,7 @@ from holdfast.state.ttl_states import (
     ExpiringValueState,
 )
 from holdfast.state.ttl_time import TtlTime
-from holdfast.state.value_state import KeyedAggregatingState, KeyedReducingState, KeyedValueState
+from holdfast.state.value_state import KeyedValueState
 
 #: By the kind of the descriptor: the state, and the one with a time to live. They are made from the same arguments.
 _CLASSES: dict[str, tuple[Any, Any]] = {

@@ -13,11 +13,13 @@ from typing import Any
 import pyarrow as pa
 
 from holdfast.state.cells import Encoded
+from holdfast.state.combining_state import KeyedAggregatingState, KeyedReducingState
 from holdfast.state.keyed_state import KeyedState, Pending
 from holdfast.state.list_state import KeyedListState
 from holdfast.state.map_state import ABSENT, KeyedMapState
+from holdfast.state.single_value import SingleValue
 from holdfast.state.ttl_cells import ExpiringCells
-from holdfast.state.value_state import KeyedAggregatingState, KeyedReducingState, KeyedValueState, SingleValue
+from holdfast.state.value_state import KeyedValueState
 
 
 class ExpiringState(KeyedState):

@@ -1,0 +1,127 @@
+"""States of one value per key that elements are added to: reducing and aggregating state."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any
+
+from holdfast.state.cells import Cells
+from holdfast.state.handles import StateMeta
+from holdfast.state.keyed_state import MergingNamespaces, StateAccess
+from holdfast.state.keys import KeyCodec
+from holdfast.state.single_value import AT_ONCE, SingleValue
+from holdfast.state.states import AggregatingState, ReducingState
+
+
+class _Combining(SingleValue, MergingNamespaces):
+    """A single value that two namespaces can combine."""
+
+    def keep_copy(self) -> None:
+        """Whoever has what ``get`` gave of an owned value may change it from now on."""
+        value = self._get()
+        if value is not None:
+            self._live[self._context.identity].cell = self._cells.copy(value)
+
+    def _take(self) -> list[Any]:
+        value = self._get()
+        if value is None:
+            return []
+        self.clear()
+        return [value]
+
+    def _absorb(self, parts: list[Any]) -> None:
+        for part in parts:
+            value = self._get()
+            self._put(part if value is None else self._combine(value, part))
+
+    @abstractmethod
+    def _combine(self, left: Any, right: Any) -> Any:
+        """One value of two."""
+
+
+class KeyedReducingState(_Combining, ReducingState[Any]):
+    """See ReducingState."""
+
+    def __init__(
+        self,
+        access: StateAccess,
+        meta: StateMeta,
+        namespaces: KeyCodec | None,
+        cells: Cells,
+        reduce: Callable[[Any, Any], Any],
+    ) -> None:
+        super().__init__(access, meta, namespaces, cells)
+        self._reduce = reduce
+
+    def get(self) -> Any:
+        return self._get()
+
+    def add(self, value: Any) -> None:
+        if value is None:
+            return self.clear()
+        current = self._get()
+        reduced = value if current is None else self._reduce(current, value)
+        self._put(self._cells.copy(value) if reduced is value else reduced)
+        return None
+
+    def _combine(self, left: Any, right: Any) -> Any:
+        return self._reduce(left, right)
+
+
+class KeyedAggregatingState(_Combining, AggregatingState[Any, Any]):
+    """See AggregatingState."""
+
+    def __init__(
+        self, access: StateAccess, meta: StateMeta, namespaces: KeyCodec | None, cells: Cells, function: Any
+    ) -> None:
+        super().__init__(access, meta, namespaces, cells)
+        self._function = function
+
+    def get(self) -> Any:
+        accumulator = self._get()
+        return None if accumulator is None else self._function.get_result(accumulator)
+
+    def add(self, value: Any) -> None:
+        if value is None:
+            return self.clear()
+        accumulator = self._get()
+        if accumulator is None:
+            accumulator = self._function.create_accumulator()
+        self._put(self._function.add(value, accumulator))
+        return None
+
+    def accumulators(self, identities: Sequence[Hashable], keys: Sequence[Any]) -> list[Any]:
+        """Those of several keys, which are known by their identities too; None for a key without one."""
+        found: list[Any] = []
+        for start in range(0, len(keys), AT_ONCE):
+            some = slice(start, start + AT_ONCE)
+            cached = self._cached_many(identities[some], keys[some], read=True)
+            found += [self._cells.open(one.cell) for one in cached]
+        return found
+
+    def put_accumulators(
+        self, identities: Sequence[Hashable], keys: Sequence[Any], accumulators: Sequence[Any]
+    ) -> None:
+        """Set those of several keys. For an operator that owns them."""
+        for start in range(0, len(keys), AT_ONCE):
+            some = slice(start, start + AT_ONCE)
+            self._write_many(self._cached_many(identities[some], keys[some], read=False), accumulators[some])
+
+    def remove_accumulators(self, identities: Sequence[Hashable], keys: Sequence[Any]) -> None:
+        """Those of several keys, each once. Of those that were never stored nothing is left."""
+        for start in range(0, len(keys), AT_ONCE):
+            some = slice(start, start + AT_ONCE)
+            removed = self._cached_many(identities[some], keys[some], read=False)
+            self._write_many(removed, [None] * len(removed))
+            for identity, cached in zip(identities[some], removed, strict=True):
+                if cached.absent_in == self._flush:
+                    del self._live[identity]
+
+    def is_absent(self, identity: Hashable) -> bool:
+        """Whether the store is known to have nothing of a key."""
+        cached = self._live.get(identity)
+        return cached is not None and cached.absent_in == self._flush
+
+    def _combine(self, left: Any, right: Any) -> Any:
+        return self._function.merge(left, right)
