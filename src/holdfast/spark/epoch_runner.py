@@ -43,6 +43,7 @@ class EpochRunner:
         self._packed_plan: Broadcast[bytes] = broadcast(packed_plan)
         self._restored = None if restored is None else broadcast(msgspec.msgpack.encode(restored))
         self._levels: DataFrame | None = None
+        self._name_call_site(f"Holdfast job {plan.job_name}")
 
     def run(
         self, spec: EpochSpec, slices: tuple[DataFrameSlice, ...]
@@ -131,9 +132,17 @@ class EpochRunner:
             )
         logger.debug("Epoch plan:\n%s", text)
 
+    def _name_call_site(self, name: str | None) -> None:
+        """What Spark's pages call the stages of this thread. Spark would look through the stack for a name otherwise, for
+        each of some twenty RDDs of an epoch.
+        """
+        for form in ("callSite.short", "callSite.long"):
+            self._context.setLocalProperty(form, name)  # type: ignore[arg-type]  # None removes it
+
     def close(self) -> None:
         with suppress(Py4JError, OSError):  # a JVM that is gone holds nothing
             announce_epoch(self._anchor.session, None)
+            self._name_call_site(None)
             self._packed_plan.unpersist(blocking=False)
             if self._restored is not None:
                 self._restored.unpersist(blocking=False)
