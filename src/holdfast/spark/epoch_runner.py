@@ -133,8 +133,8 @@ class EpochRunner:
         logger.debug("Epoch plan:\n%s", text)
 
     def _name_call_site(self, name: str | None) -> None:
-        """What Spark's pages call the stages of this thread. Without it Spark looks through the stack for a name, for each
-        of some twenty RDDs of an epoch.
+        """What Spark's pages call the stages of this thread. Without it Spark looks through the stack for a name, for
+        each of some twenty RDDs of an epoch.
         """
         for form in ("callSite.short", "callSite.long"):
             self._context.setLocalProperty(form, name)  # type: ignore[arg-type]  # None removes it

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
@@ -190,11 +191,13 @@ class LmdbStore(LocalStore):
             rows = self._rows(seek, count)
             seek = rows[-1][0] + b"\0" if len(rows) >= count else None
             count = min(4 * count, _SCAN_ROWS)
-            for entry in long_keys.in_key_order(rows):
-                if entry[0] >= end:
-                    return
-                if entry[0] >= start:
-                    yield entry
+            entries = long_keys.in_key_order(rows)
+            if entries and entries[0][0] < start:
+                entries = entries[bisect_left(entries, start, key=_key_of) :]
+            if entries and entries[-1][0] >= end:
+                yield from entries[: bisect_left(entries, end, key=_key_of)]
+                return
+            yield from entries
 
     def last_key(self, start: bytes, end: bytes) -> bytes | None:
         cursor = self._writing.cursor()
