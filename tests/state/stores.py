@@ -21,6 +21,8 @@ LOWEST, HIGHEST = b"", b"\xff" * 600
 def make_backend(name: str) -> StateBackend:
     if name == "rocksdb-keys":
         return RocksDbBackend(RocksDbOptions(snapshots="CHANGED_KEYS"))
+    if name == "lmdb-image":
+        return LmdbBackend(images_from=0)
     return {"heap": HeapBackend, "lmdb": LmdbBackend, "rocksdb": RocksDbBackend}[name]()
 
 

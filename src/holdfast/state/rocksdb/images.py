@@ -15,16 +15,18 @@ from __future__ import annotations
 import os
 import shutil
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from holdfast.failpoints import failpoint
 from holdfast.state.epoch_log import decode_stamp, encode_stamp
 from holdfast.state.handles import NativeFile, NativeImage
+from holdfast.state.rocksdb.engine import load_engine
 from holdfast.state.snapshot_io import SnapshotReader
 from holdfast.state.store import Stamp
 
@@ -39,6 +41,10 @@ class Deltas(msgspec.Struct, frozen=True, array_like=True):
 
     bytes: int = 0
     files: int = 0
+
+    @classmethod
+    def of(cls, sizes: Sequence[int]) -> Deltas:
+        return cls(sum(sizes), len(sizes))
 
 
 NO_DELTAS = Deltas()
@@ -102,6 +108,11 @@ class LocalImage:
     def held_of(self, base: LocalImage) -> dict[str, NativeFile]:
         """Files that ``base`` has stored and that are the same here: links to one file, which no name can feign."""
         return {file.name: file for file in base.stored or () if self._same(base, file)}
+
+    def link_to(self, database: Any) -> None:
+        """Take what an open database is now."""
+        database.flush()
+        load_engine().Checkpoint(database).create_checkpoint(str(self.database))
 
     def link_into(self, target: Path) -> None:
         """Make the files of a database in ``target``. Those that RocksDB writes on are copied."""
