@@ -2,8 +2,8 @@
 
 Stores of one directory, and views of it that are pinned, share their environment by counting; the last one closes it,
 in whichever thread. A forked child cannot use what it inherited: it closes its copies, which leaves the parent's
-untouched, and opens its own. Only those that the parent has pinned it keeps as they are, because to end a view there
-would end it here.
+untouched, and opens its own. Those of which the parent has pinned a view it does not touch, nor can it open them: the
+end of its copy would be the end of the parent's view.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ class Environment:
     def __init__(self, path: str, map_size: int) -> None:
         self.path = path
         self.references = 0
+        self.process = os.getpid()
         # Crash safety against a killed process comes from the page cache; the boot id in the stamp covers the rest.
         # New pages are wiped: what this process had in its memory before must not go into images of the file.
         self.handle = lmdb.open(
@@ -66,7 +67,7 @@ class Pin:
 
 
 def _unpin(environment: Environment, txn: Any) -> None:
-    if _owner != os.getpid():
+    if environment.process != os.getpid():
         return
     txn.abort()
     environment.pinned.discard(txn)
@@ -75,7 +76,6 @@ def _unpin(environment: Environment, txn: Any) -> None:
 
 _environments: dict[str, Environment] = {}
 _inherited: list[Environment] = []
-_owner = os.getpid()
 _lock = threading.RLock()
 
 
@@ -116,16 +116,13 @@ def release(environment: Environment) -> None:
 
 def _leave_to_the_parent() -> None:
     """In a forked child: begin anew."""
-    global _owner
-    if _owner == os.getpid():
-        return
-    for environment in _environments.values():
-        if environment.pinned:
-            _inherited.append(environment)
-        else:
-            environment.handle.close()
-    _environments.clear()
-    _owner = os.getpid()
+    for environment in list(_environments.values()):
+        if environment.process != os.getpid():
+            del _environments[environment.path]
+            if environment.pinned:
+                _inherited.append(environment)
+            else:
+                environment.handle.close()
 
 
 def copy(source: Path, target: Path) -> bool:

@@ -91,7 +91,7 @@ def _opened(folder: Path) -> Iterator[lmdb.Environment]:
         database = lmdb.open(str(folder), max_dbs=environments.DATABASES, readonly=True, lock=False, create=False)
     except lmdb.Error as error:
         raise StateError(
-            f"The snapshot holds a database that LMDB {'.'.join(map(str, lmdb.version()))} cannot open here: {error}. "
+            f"The snapshot holds a database that LMDB {'.'.join(map(str, lmdb.version()))} cannot open here ({error}). "
             "It was written by another version of LMDB or on another kind of machine. Restore it where it was written, "
             "take a savepoint in the canonical format there, and restore that."
         ) from error
