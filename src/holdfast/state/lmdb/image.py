@@ -15,8 +15,9 @@ from holdfast.errors import CorruptFileError
 from holdfast.state.handles import FileHandle
 
 ENGINE = "lmdb"
-#: Bytes of the database in one piece.
-PIECE_BYTES = 32 << 20
+#: Bytes of the database in one piece. Buffers of this size are used again for the next one; larger ones cost more than
+#: the copy itself.
+PIECE_BYTES = 8 << 20
 
 _HEADER = struct.Struct(">6sBBQ")
 _MAGIC, _VERSION = b"HFLMDB", 1
