@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import gc
 import multiprocessing
+import os
 import resource
 import shutil
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -16,6 +18,8 @@ from typing import Any
 import lmdb
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from holdfast.checkpoint.rebase import full_image_due
 from holdfast.errors import CheckpointError, CorruptFileError, RestoreError, StateError
@@ -518,6 +522,32 @@ def _in_child(directory: Path, prepared: list[PreparedSnapshot]) -> None:
     prepared.clear()
     gc.collect()
     store.close()
+
+
+_ends = st.binary(min_size=1, max_size=3)
+_batches = st.dictionaries(st.one_of(_ends, _ends.map(lambda end: b"k" * 500 + end)), st.one_of(st.none(), _ends))
+
+
+@given(st.lists(_batches, max_size=5), st.booleans())
+def test_entries_are_loaded_in_any_order(batches: list[dict[bytes, bytes | None]], in_order: bool) -> None:
+    """Those in order are appended, which LMDB does not check."""
+    model: dict[bytes, bytes | None] = {}
+    for batch in batches:
+        model |= batch
+    with tempfile.TemporaryDirectory() as directory:
+        store = make_backend("lmdb").open(Path(directory))
+        store.load([sorted(model.items())] if in_order else [list(batch.items()) for batch in batches], START)
+        store.begin(START)
+        found = list(store.scan(LOWEST, b"\xff" * 600))
+        store.close()
+    assert found == sorted((key, value) for key, value in model.items() if value is not None)
+
+
+@pytest.mark.parametrize(("data", "most"), [(os.urandom(1 << 20), 1.001), (b"some text " * 100_000, 0.1), (b"", 100)])
+def test_pieces_are_compressed_where_that_helps(data: bytes, most: float) -> None:
+    stored = image.encode_piece(data)
+    assert len(stored) <= most * max(len(data), 1)
+    assert bytes(memoryview(image.decode_piece(stored, FileHandle("path", len(stored), "")))) == data
 
 
 def test_what_it_needs_of_lmdb_is_there() -> None:

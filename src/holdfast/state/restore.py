@@ -158,7 +158,8 @@ def _load(
 ) -> None:
     known: list[Entry] = [(REGISTRY_KEY, merged.encode()), *marks]
     batches = iter(lambda: list(islice(entries, _BATCH)), [])
-    store.load(chain([known] if share.snapshots else [], _indexed(batches, _timer_ids(merged))), stamp)
+    # What the store keeps for itself comes last, as its keys do.
+    store.load(chain(_indexed(batches, _timer_ids(merged)), [known] if share.snapshots else []), stamp)
 
 
 class RestoreForecast:

@@ -23,15 +23,20 @@ _HEADER = struct.Struct(">6sBBQ")
 _MAGIC, _VERSION = b"HFLMDB", 1
 _PLAIN, _COMPRESSED = 0, 1
 _CODEC = "lz4"
-#: A piece that stays larger than this share of itself is not worth the time to decompress it.
-_MUCH_SMALLER = 0.8
+#: What stays larger than this share of itself is not worth the time that it takes. The first bytes of a piece tell.
+_MUCH_SMALLER, _SAMPLE_BYTES = 0.8, 256 << 10
 
 
 def encode_piece(data: bytes) -> bytes:
+    sample = data[:_SAMPLE_BYTES]
+    if len(_compressed(sample)) > _MUCH_SMALLER * len(sample):
+        return _HEADER.pack(_MAGIC, _VERSION, _PLAIN, len(data)) + data
+    return _HEADER.pack(_MAGIC, _VERSION, _COMPRESSED, len(data)) + _compressed(data)
+
+
+def _compressed(data: bytes) -> bytes:
     packed: bytes = pa.compress(data, codec=_CODEC, asbytes=True)
-    if len(packed) <= _MUCH_SMALLER * len(data):
-        return _HEADER.pack(_MAGIC, _VERSION, _COMPRESSED, len(data)) + packed
-    return _HEADER.pack(_MAGIC, _VERSION, _PLAIN, len(data)) + data
+    return packed
 
 
 def decode_piece(stored: bytes, handle: FileHandle) -> Any:

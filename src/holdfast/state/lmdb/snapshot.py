@@ -35,8 +35,9 @@ from holdfast.state.strategies import PreparedSnapshot, SnapshotStrategy, empty_
 if TYPE_CHECKING:
     from holdfast.state.lmdb.store import LmdbStore
 
-#: Smaller stores are stored as entries, which take less, are read by part, and are loaded in some milliseconds.
-IMAGES_FROM_BYTES = 1 << 20
+#: Smaller stores are stored as entries, which take less, fit checkpoints in memory, are read by part, and are loaded
+#: within a tenth of a second.
+IMAGES_FROM_BYTES = 4 << 20
 #: What is stored beside the state itself, records and changed keys, is no more than this, or than this share of it.
 _FEW_BYTES, _SHARE = 1 << 20, 0.5
 

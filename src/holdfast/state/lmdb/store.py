@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from operator import itemgetter
+from itertools import islice
+from operator import itemgetter, lt
 from pathlib import Path
 from typing import Any
 from weakref import ref
@@ -256,7 +257,8 @@ class LmdbStore(LocalStore):
                         for key, _ in self.scan(start, end):
                             txn.delete(long_keys.stored_key(key))
                     for batch in layer.batches:
-                        self._apply(batch)
+                        if not self._append(batch):
+                            self._apply(batch)
                 txn.put(_STAMP, encode_stamp(stamp), db=self._open.meta)
                 txn.commit()
             except BaseException:
@@ -349,6 +351,17 @@ class LmdbStore(LocalStore):
         values: dict[bytes, bytes | None] = dict.fromkeys(ordered)
         values.update(rows)
         return values
+
+    def _append(self, entries: Sequence[tuple[bytes, bytes | None]]) -> bool:
+        """Put entries without a search for their places, if they are in order and above all others."""
+        cursor = self._writing.cursor()
+        last = cursor.key() if cursor.last() else b""
+        keys = [last, *map(_key_of, entries)]
+        in_order = all(map(lt, keys, islice(keys, 1, None)))
+        if not in_order or long_keys.has_long(keys) or None in map(_value_of, entries):
+            return False
+        cursor.putmulti(entries, append=True)
+        return True
 
     def _apply(self, entries: Sequence[tuple[bytes, bytes | None]]) -> None:
         """Put and delete without a record."""
