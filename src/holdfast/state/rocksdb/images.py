@@ -15,7 +15,7 @@ from __future__ import annotations
 import os
 import shutil
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,10 +41,6 @@ class Deltas(msgspec.Struct, frozen=True, array_like=True):
 
     bytes: int = 0
     files: int = 0
-
-    @classmethod
-    def of(cls, sizes: Sequence[int]) -> Deltas:
-        return cls(sum(sizes), len(sizes))
 
 
 NO_DELTAS = Deltas()

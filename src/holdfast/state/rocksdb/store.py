@@ -236,8 +236,7 @@ class RocksDbStore(LocalStore):
     def last_key(self, start: bytes, end: bytes) -> bytes | None:
         if self._epoch.inserts:
             self._apply_early()
-        pending = self._epoch.pending
-        keys = access.keys_down(self._writing, max(start, _FIRST), end)
+        pending, keys = self._epoch.pending, access.keys_down(self._writing, max(start, _FIRST), end)
         present = (key for key in keys if pending.get(key, key) is not None)
         return cast(bytes | None, self._checked(next, present, None))
 
@@ -293,15 +292,15 @@ class RocksDbStore(LocalStore):
             self._end()
 
     def _begin_with(self, image: LocalImage, layers: Sequence[Layer], stamp: Stamp) -> None:
-        """Stored changes on top make another database of it, and the image of that one is kept: this one goes."""
-        deltas = Deltas.of([layer.size for layer in layers if layer.size])
-        own = self.images.new() if deltas.files else image
+        """Stored changes on top make another database of it, whose image is kept instead."""
+        sizes = [layer.size for layer in layers if layer.size]
+        own = self.images.new() if sizes else image
 
         def fill(db: Any) -> None:
             self._fill(db, layers, stamp)
             if own is not image:
                 self._checked(own.link_to, db)
-                own.set_stored(image.stored or (), deltas)
+                own.set_stored(image.stored or (), Deltas(sum(sizes), len(sizes)))
                 image.drop()
 
         self._database.replace(fill, image.link_into)
