@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import multiprocessing
+from collections.abc import Mapping
+from importlib.metadata import EntryPoint
 from pathlib import Path
+from typing import Any
 
+from holdfast.state.backends import GROUP
 from holdfast.state.heap import image as heap_images
 from holdfast.state.heap.backend import HeapBackend
 from holdfast.state.lmdb.backend import LmdbBackend
+from holdfast.state.lmdb.options import LmdbOptions
 from holdfast.state.rocksdb.backend import RocksDbBackend
 from holdfast.state.rocksdb.options import RocksDbOptions
 from holdfast.state.store import LocalStore, Stamp, StateBackend
@@ -15,13 +20,26 @@ from holdfast.state.store import LocalStore, Stamp, StateBackend
 BACKENDS = ("heap", "lmdb", "rocksdb")
 #: Those whose snapshots are files of entries.
 ENTRY_BACKENDS = ("heap", "lmdb", "rocksdb-keys")
+#: Has images of its file however small it is.
+LMDB_IMAGE = "lmdb-image"
 LOWEST, HIGHEST = b"", b"\xff" * 600
 
 
 def make_backend(name: str) -> StateBackend:
     if name == "rocksdb-keys":
         return RocksDbBackend(RocksDbOptions(snapshots="CHANGED_KEYS"))
+    if name == LMDB_IMAGE:
+        return lmdb_image({})
     return {"heap": HeapBackend, "lmdb": LmdbBackend, "rocksdb": RocksDbBackend}[name]()
+
+
+def lmdb_image(options: Mapping[str, Any]) -> LmdbBackend:
+    return LmdbBackend(LmdbOptions.from_mapping(options), images_from=0)
+
+
+def entry_point_of_lmdb_image() -> EntryPoint:
+    """By which jobs find it."""
+    return EntryPoint(LMDB_IMAGE, "tests.state.stores:lmdb_image", GROUP)
 
 
 def forget_process_caches() -> None:

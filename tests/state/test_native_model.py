@@ -1,4 +1,4 @@
-"""Any history of a RocksDB store with incremental snapshots of its files: every retained one restores what was then."""
+"""Any history of a store with snapshots of its files and of changed keys: every retained one restores what was then."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from holdfast.state.rocksdb.backend import RocksDbBackend
 from holdfast.state.rocksdb.options import RocksDbOptions
 from holdfast.state.rocksdb.snapshot import PreparedChanges, PreparedImage
 from holdfast.state.snapshots import async_write, sync_prepare
-from holdfast.state.store import Stamp
+from holdfast.state.store import Stamp, StateBackend
 from holdfast.state.strategies import PreparedSnapshot
 from tests.state.backend_under_test import scope_of
 from tests.state.snapshot_memory import MemoryFiles
-from tests.state.stores import make_backend
+from tests.state.stores import LMDB_IMAGE, make_backend
 from tests.state.test_snapshots import ALL
 
 #: Files and levels a thousand times smaller, so that little state has the shape of much.
@@ -51,13 +51,14 @@ class Retained(NamedTuple):
 class Incremental(RuleBasedStateMachine):
     """``model`` is the running epoch's content, ``committed`` that of the last one."""
 
+    name = "rocksdb"
+    backend: StateBackend = RocksDbBackend(SMALL)
     #: Those that took a snapshot, in any example.
     strategies: ClassVar[set[str]] = set()
 
     def __init__(self) -> None:
         super().__init__()
         self.root = Path(tempfile.mkdtemp())
-        self.backend = RocksDbBackend(SMALL)
         self.stores = self.number = 0
         self.stamp = Stamp(0, "start")
         self.files = MemoryFiles()
@@ -134,7 +135,7 @@ class Incremental(RuleBasedStateMachine):
 
     def _prepared(self, base: Retained | None) -> PreparedSnapshot:
         self.number += 1
-        keyed = KeyedStateBackend(self.store, scope_of(), "rocksdb", None)
+        keyed = KeyedStateBackend(self.store, scope_of(), self.name, None)
         base_epoch = None if base is None else base.stamp.epoch
         request = CheckpointRequest(self.number, SnapshotType.CHECKPOINT, 0, 1, self.stamp.epoch + 1, base_epoch)
         prepared = sync_prepare(keyed, request, "counter", 0)
@@ -195,9 +196,25 @@ class Incremental(RuleBasedStateMachine):
     def teardown(self) -> None:
         self.store.close()
         for number, (_, snapshot, content) in enumerate(self.retained):
-            assert restored_content("rocksdb", self.root / f"check-{number}", snapshot, self.files) == content
+            assert restored_content(self.name, self.root / f"check-{number}", snapshot, self.files) == content
             assert restored_content("heap", self.root / f"heap-{number}", snapshot, self.files) == content
         shutil.rmtree(self.root)
+
+
+class LmdbImages(Incremental):
+    """The same of LMDB. Its copies on the host are not images."""
+
+    name = LMDB_IMAGE
+    backend = make_backend(LMDB_IMAGE)
+    strategies: ClassVar[set[str]] = set()
+
+    def fail_and_go_on_from_the_image(self) -> None:
+        raise NotImplementedError
+
+
+def test_lmdb_every_retained_snapshot_restores_what_was_then() -> None:
+    run_state_machine_as_test(LmdbImages, settings=settings(max_examples=30, stateful_step_count=25))
+    assert {"native-full", "changed-keys"} <= LmdbImages.strategies
 
 
 def restored_content(name: str, directory: Path, snapshot: KeyedSnapshot, files: MemoryFiles) -> dict[bytes, bytes]:

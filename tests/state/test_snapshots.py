@@ -28,7 +28,7 @@ from holdfast.state.timers import TimeDomain
 from holdfast.types.typeinfo import Types
 from tests.state.backend_under_test import MAX_PARALLELISM, Subtask, scope_of
 from tests.state.snapshot_memory import MemoryFiles, chain
-from tests.state.stores import BACKENDS, ENTRY_BACKENDS, make_backend
+from tests.state.stores import BACKENDS, ENTRY_BACKENDS, LMDB_IMAGE, make_backend
 
 ALL = KeyGroupRange(0, MAX_PARALLELISM - 1)
 VALUE = ValueStateDescriptor("value", Types.TUPLE([Types.LONG(), Types.LONG()]))
@@ -41,7 +41,7 @@ def files() -> MemoryFiles:
     return MemoryFiles()
 
 
-@pytest.fixture(params=ENTRY_BACKENDS)
+@pytest.fixture(params=(*ENTRY_BACKENDS, LMDB_IMAGE))
 def task(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Subtask]:
     subtask = Subtask(request.param, tmp_path / "source")
     yield subtask
@@ -154,7 +154,7 @@ def test_a_delta_falls_back_to_a_full_image(task: Subtask, files: MemoryFiles, t
     again = restored(task.name, tmp_path / "target", [snapshot(task, files)], files, stamp=Stamp(7, "r"))
     assert snapshot(again, files, base_epoch=6, number=2).stands_alone, "marks begin with the restore"
     unchanged = snapshot(again, files, base_epoch=7, number=3)
-    assert unchanged.files == () and chain(snapshot(task, files), unchanged).files
+    assert unchanged.files == () and chain(snapshot(task, files), unchanged).stands_alone
     again.close()
 
 
@@ -197,6 +197,7 @@ def test_one_percent_changed_is_about_one_percent_written(task: Subtask, files: 
     assert 0.005 * sizes[0] < sizes[1] <= 0.02 * sizes[0]
 
 
+@pytest.mark.parametrize("task", ENTRY_BACKENDS, indirect=True)
 def test_large_images_have_several_files(
     task: Subtask, files: MemoryFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -247,6 +248,7 @@ def test_a_snapshot_is_of_the_moment_of_its_sync_part(task: Subtask, files: Memo
     assert sum(file.entries for file in delta.files) == 10 * 5
 
 
+@pytest.mark.parametrize("task", ENTRY_BACKENDS, indirect=True)
 def test_full_is_asked_for_by_operator_and_subtask(task: Subtask, files: MemoryFiles) -> None:
     fill(task, range(10))
     task.next_epoch()
@@ -260,7 +262,7 @@ def test_full_is_asked_for_by_operator_and_subtask(task: Subtask, files: MemoryF
 
 @pytest.mark.parametrize(("before", "after"), [(1, 3), (3, 1), (2, 3), (3, 2), (4, 4)])
 def test_rescaling(tmp_path: Path, files: MemoryFiles, before: int, after: int) -> None:
-    for name in BACKENDS:
+    for name in (*BACKENDS, LMDB_IMAGE):
         old, snapshots_found = {}, []
         for number in range(before):
             key_groups = KeyGroupRange.of(number, MAX_PARALLELISM, before)

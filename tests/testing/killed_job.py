@@ -1,7 +1,7 @@
 """A job with checkpoints in files that may be killed at any moment and goes on where its last checkpoint left it.
 
-As a program: ``killed_job.py <directory> <steps>`` runs until that step has a checkpoint, and checks all that the
-directory holds at its start and at its end.
+As a program: ``killed_job.py <directory> <steps> <backend>`` runs until that step has a checkpoint, and checks all that
+the directory holds at its start and at its end.
 """
 
 from __future__ import annotations
@@ -19,8 +19,11 @@ from holdfast.checkpoint.services import JobServices
 from holdfast.checkpoint.storage import FileCheckpointStorage
 from holdfast.checkpoint.triggers import SnapshotTrigger
 from holdfast.common import Types
+from holdfast.state import backends
+from holdfast.state.backends import load_backend
 from holdfast.state.keys import KEY_HASH
 from holdfast.testing import HarnessSnapshot, KeyedOperatorHarness, ManualClock
+from tests.state.stores import LMDB_IMAGE, entry_point_of_lmdb_image
 from tests.testing.functions import Everything
 from tests.testing.oracle import Oracle, random_row
 
@@ -45,9 +48,10 @@ def oracle_at(step: int) -> Oracle:
 
 
 class KilledJob:
-    """One keyed operator on RocksDB. Every step is an epoch with a checkpoint that completes."""
+    """One keyed operator. Every step is an epoch with a checkpoint that completes."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, backend: str) -> None:
+        self.backend = backend
         self.directory = directory / "checkpoints"
         self.storage = FileCheckpointStorage(str(self.directory), "job", inline_threshold=0)
         self.store = FileCompletedCheckpointStore(self.storage, RETAINED)
@@ -56,7 +60,8 @@ class KilledJob:
         probe = self._harness()
         self.operator_id = probe.operator_id
         probe.close()
-        facts = JobFacts("job", "job", KEY_HASH, (JobOperator(self.operator_id, "Everything", 1, 128),), "rocksdb")
+        operators = (JobOperator(self.operator_id, "Everything", 1, 128),)
+        facts = JobFacts("job", "job", KEY_HASH, operators, load_backend(backend, {}).name)
         services = JobServices.local(self.storage, self.store)
         self.coordinator = CheckpointCoordinator(policy, facts, self.storage, services, self.clock, random.Random(1))
         chosen = self.coordinator.select_for_restore()
@@ -65,7 +70,7 @@ class KilledJob:
         self.coordinator.start_attempt(self.attempt, chosen)
         self.harness = self._harness() if chosen is None else self._restored(chosen.metadata)
         if chosen is None:
-            self.harness.push_all([(f"other-{n}", "set", n) for n in range(500)])
+            self.harness.push_all([(f"other-{n}", "set", n) for n in range(500)]).end_epoch()
 
     def run_step(self) -> None:
         self.step += 1
@@ -93,12 +98,12 @@ class KilledJob:
         return found ^ (expected | {f"chk-{kept.checkpoint_id}/_metadata" for kept in self.store.all()})
 
     def _harness(self) -> KeyedOperatorHarness:
-        return KeyedOperatorHarness(Everything(), first, Types.STRING(), backend="rocksdb", clock=self.clock)
+        return KeyedOperatorHarness(Everything(), first, Types.STRING(), backend=self.backend, clock=self.clock)
 
     def _restored(self, metadata: Any) -> KeyedOperatorHarness:
         snapshot = HarnessSnapshot.of_checkpoint(metadata, self.storage.reader(), self.operator_id)
         return KeyedOperatorHarness.restore(
-            snapshot, Everything(), first, Types.STRING(), backend="rocksdb", clock=self.clock
+            snapshot, Everything(), first, Types.STRING(), backend=self.backend, clock=self.clock
         )
 
 
@@ -111,7 +116,8 @@ def _count(path: Path) -> int:
 
 def main() -> None:
     directory, steps = Path(sys.argv[1]), int(sys.argv[2])
-    job = KilledJob(directory)
+    backends._BUILT_IN[LMDB_IMAGE] = entry_point_of_lmdb_image()
+    job = KilledJob(directory, sys.argv[3])
     job.check()
     while job.step < steps:
         job.run_step()

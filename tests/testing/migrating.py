@@ -29,8 +29,9 @@ from holdfast.errors import StateMigrationError
 from holdfast.state.handles import CheckpointRequest, SavepointFormat, SnapshotKind, SnapshotType
 from holdfast.state.snapshot_files import MemorySnapshotWriter
 from holdfast.testing import HarnessSnapshot, KeyedOperatorHarness
+from tests.state.stores import LMDB_IMAGE
 
-BACKENDS = ("heap", "lmdb", "rocksdb")
+BACKENDS = ("heap", "lmdb", LMDB_IMAGE, "rocksdb")
 FULL, DELTA = "full", "delta"
 #: In what a job may be restored from.
 FORMS = (FULL, DELTA, *(one.value for one in SavepointFormat))

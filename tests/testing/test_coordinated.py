@@ -23,9 +23,11 @@ from holdfast.checkpoint.services import JobServices
 from holdfast.checkpoint.storage import CheckpointStorage, FileCheckpointStorage, MemoryCheckpointStorage
 from holdfast.checkpoint.triggers import CheckpointKind, SnapshotTrigger
 from holdfast.common import Types
+from holdfast.state.backends import load_backend
 from holdfast.state.handles import CheckpointRequest, SubtaskSnapshot
 from holdfast.state.keys import KEY_HASH
 from holdfast.testing import HarnessSnapshot, KeyedOperatorHarness, ManualClock
+from tests.state.stores import LMDB_IMAGE
 from tests.testing.chains import is_chain
 from tests.testing.functions import Everything
 from tests.testing.oracle import Oracle, random_row
@@ -65,7 +67,7 @@ class Job:
 
     def facts(self) -> JobFacts:
         operator = JobOperator(self.operator_id, "Everything", 1, 128)
-        return JobFacts("job", "job", KEY_HASH, (operator,), self.backend)
+        return JobFacts("job", "job", KEY_HASH, (operator,), load_backend(self.backend, {}).name)
 
     def push(self, *rows: tuple[str, str, int]) -> None:
         self.harness.push_all(rows)
@@ -130,7 +132,7 @@ class Job:
         self.coordinator.start_attempt(self.attempt, chosen, self.facts())
 
 
-@pytest.fixture(params=["heap", "lmdb", "rocksdb"])
+@pytest.fixture(params=["heap", "lmdb", LMDB_IMAGE, "rocksdb"])
 def backend(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 

@@ -12,12 +12,13 @@ from holdfast.errors import FunctionError
 from holdfast.state.handles import CheckpointRequest, SnapshotType
 from holdfast.state.snapshot_files import MemorySnapshotWriter
 from holdfast.testing import HarnessSnapshot, KeyedOperatorHarness, ManualClock, Subtasks
+from tests.state.stores import LMDB_IMAGE
 from tests.testing.chains import is_chain
 from tests.testing.functions import VALUE, Everything
 from tests.testing.oracle import KEYS, Oracle, random_row
 
 
-@pytest.fixture(params=["heap", "lmdb", "rocksdb"])
+@pytest.fixture(params=["heap", "lmdb", LMDB_IMAGE, "rocksdb"])
 def backend(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
@@ -181,7 +182,7 @@ def test_the_first_snapshot_after_rescaling_is_full(backend: str) -> None:
 def test_the_backend_may_change_at_a_restore() -> None:
     oracle, chance = Oracle(), random.Random(1)
     snapshot = None
-    for backend in ("heap", "lmdb", "rocksdb", "heap"):
+    for backend in ("heap", "lmdb", "rocksdb", LMDB_IMAGE, "heap", LMDB_IMAGE, "rocksdb"):
         harness = (
             KeyedOperatorHarness(Everything(), first, Types.STRING(), backend=backend)
             if snapshot is None

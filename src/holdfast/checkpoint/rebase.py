@@ -24,11 +24,13 @@ def full_image_due(base: KeyedSnapshot | None, max_files: int = MAX_CHAIN_FILES)
 
     It should when there is no base image, when the deltas and one more like the last would be larger than the base, and
     when the chain has ``max_files``, the image counting as one. A large image, or delta, is several files of one
-    checkpoint. The files of a database replace each other: without deltas on top they are never given up.
+    checkpoint, and what an image's own checkpoint stored on top of it is of the image. The files of a database replace
+    each other: without deltas on top they are never given up.
     """
     if base is None or not base.stands_alone:
         return True
-    image = None if base.native is not None else base.files[0].checkpoint_id
+    native = base.native
+    image = base.files[0].checkpoint_id if native is None else max(file.checkpoint_id for file in native.files)
     deltas = [file for file in base.files if file.checkpoint_id != image]
     if not deltas:
         return False

@@ -8,6 +8,7 @@ from heapq import merge as merge_sorted
 from itertools import chain, islice
 from pathlib import Path
 
+from holdfast.errors import RestoreError
 from holdfast.state import registry
 from holdfast.state.canonical.keyed_tables import KeyedTableReader, bytes_of_table
 from holdfast.state.epoch_log import RangeSet, changed_keys
@@ -15,17 +16,23 @@ from holdfast.state.handles import FileHandle, KeyedFile, KeyedSnapshot, NativeI
 from holdfast.state.key_collisions import KeyMigrationRun
 from holdfast.state.keyed_file import Entry, KeyedFileReader, reads_at_once
 from holdfast.state.keygroups import UPPER_BOUND_MAX_PARALLELISM, KeyGroupRange
-from holdfast.state.layout import HEAD_LENGTH, MIGRATED, REGISTRY_KEY, id_bytes, number_bytes, read_id
+from holdfast.state.layout import HEAD_LENGTH, MIGRATED, REGISTRY_KEY, id_bytes, number_bytes, prefix_end, read_id
+from holdfast.state.lmdb.image import ENGINE as LMDB
+from holdfast.state.lmdb.restore import entries_of as lmdb_entries
 from holdfast.state.migration import stamping
 from holdfast.state.redistribution import assign_keyed
 from holdfast.state.regrouping import Regrouping
 from holdfast.state.rewriting import Progress
-from holdfast.state.rocksdb.restore import entries_of as native_entries
+from holdfast.state.rocksdb.images import ENGINE as ROCKSDB
+from holdfast.state.rocksdb.restore import entries_of as rocksdb_entries
 from holdfast.state.snapshot_io import SnapshotReader
-from holdfast.state.store import LocalStore, Stamp
+from holdfast.state.store import Layer, LocalStore, Stamp
 from holdfast.state.timers import index_entry
 from holdfast.types.clock import wall_clock
 
+_DatabaseReader = Callable[[NativeImage, SnapshotReader, KeyGroupRange, Path | None], Iterator[tuple[bytes, bytes]]]
+#: Who reads the entries of a database, by its engine.
+_DATABASES: dict[str, _DatabaseReader] = {LMDB: lmdb_entries, ROCKSDB: rocksdb_entries}
 _BATCH = 4096
 _EVERY_KEY_GROUP = KeyGroupRange(0, UPPER_BOUND_MAX_PARALLELISM - 1)
 
@@ -62,12 +69,13 @@ class KeyedShare:
         return _EVERY_KEY_GROUP if self.regrouping is not None and self.regrouping.moves else self.key_groups
 
     @property
-    def whole_image(self) -> NativeImage | None:
-        """The database of the only subtask that it reads, if that had the same key groups and wrote nothing else."""
-        if len(self.snapshots) != 1 or self.regrouping is not None or self.snapshots[0].files:
+    def whole_database(self) -> KeyedSnapshot | None:
+        """The snapshot of the only subtask that it reads, if that had the same key groups and stored its database."""
+        if len(self.snapshots) != 1 or self.regrouping is not None:
             return None
         (only,) = self.snapshots
-        return only.native if KeyGroupRange(only.first_key_group, only.last_key_group) == self.key_groups else None
+        same = KeyGroupRange(only.first_key_group, only.last_key_group) == self.key_groups
+        return only if same and only.native is not None else None
 
     def files_of(self, snapshot: KeyedSnapshot) -> list[KeyedFile]:
         """The files of one of its snapshots that it reads, in order of application."""
@@ -87,19 +95,26 @@ def restore_into(
     """Make ``share`` the content of ``store``, at ``stamp``.
 
     What one subtask wrote as the files of its database, and one subtask with the same key groups and the same engine
-    reads, is taken as it is. Otherwise its entries are read, from a database below ``scratch``. Of files of entries
-    only blocks with key groups of the share are read. Subtasks that gave the same state different ids are brought
-    together, as are those that stored it with and without a time to live, and the index of timers is built anew.
-    Without snapshots the store is empty. Gives what was done to keys that were migrated.
+    reads, is taken as it is, and what was stored on top of it applied. Otherwise its entries are read, from a database
+    below ``scratch``. Of files of entries only blocks with key groups of the share are read. Subtasks that gave the
+    same state different ids are brought together, as are those that stored it with and without a time to live, and the
+    index of timers is built anew. Without snapshots the store is empty. Gives what was done to keys that were migrated.
     """
     merged, id_changes = registry.merge(share.snapshots)
-    image = share.whole_image
-    if image is not None and store.load_native(image, reader, [(REGISTRY_KEY, merged.encode())], stamp):
-        return None
+    whole = share.whole_database
+    opened = None
+    if whole is not None and whole.native is not None and not any(id_changes):
+        opened = _open_files(share, whole, reader)
+        layers = _layers(share.files_of(whole), opened, merged)
+        if layers is not None and store.load_native(whole.native, reader, layers, stamp):
+            return None
 
     def read() -> Iterator[tuple[bytes, bytes]]:
         return chain.from_iterable(
-            _renamed(_stamped(_entries_of(share, snapshot, reader, scratch), snapshot, changes, merged, clock), changes)
+            _renamed(
+                _stamped(_entries_of(share, snapshot, reader, scratch, opened), snapshot, changes, merged, clock),
+                changes,
+            )
             for snapshot, changes in zip(share.snapshots, id_changes, strict=True)
         )
 
@@ -141,9 +156,10 @@ def _load(
     stamp: Stamp,
     marks: Sequence[Entry] = (),
 ) -> None:
-    timer_ids = {meta.state_id for meta in merged.states() if meta.kind == registry.TIMERS}
     known: list[Entry] = [(REGISTRY_KEY, merged.encode()), *marks]
-    store.load(chain([known] if share.snapshots else [], _batches(entries, timer_ids)), stamp)
+    batches = iter(lambda: list(islice(entries, _BATCH)), [])
+    # What the store keeps for itself comes last, as its keys do.
+    store.load(chain(_indexed(batches, _timer_ids(merged)), [known] if share.snapshots else []), stamp)
 
 
 class RestoreForecast:
@@ -174,25 +190,72 @@ def _range_of(file: KeyedFile) -> KeyGroupRange:
     return KeyGroupRange(file.first_key_group, file.last_key_group)
 
 
+def _open_files(share: KeyedShare, snapshot: KeyedSnapshot, reader: SnapshotReader) -> list[KeyedFileReader]:
+    return [KeyedFileReader(file, reader, share.read_groups) for file in share.files_of(snapshot)]
+
+
+def _layers(
+    files: Sequence[KeyedFile], opened: Sequence[KeyedFileReader], merged: registry.StateRegistry
+) -> list[Layer] | None:
+    """What is on top of a database: changes of files of entries, those of the index of timers with them, then what the
+    store keeps for itself. None where a deleted range may have timers, whose part of the index nobody knows.
+    """
+    timer_ids = _timer_ids(merged)
+    if not all(_is_of_others(one, timer_ids) for file in opened for one in file.ranges):
+        return None
+    layers = [
+        Layer(_indexed(one.batches(), timer_ids), one.ranges, file.handle.size)
+        for file, one in zip(files, opened, strict=True)
+    ]
+    # Whatever was migrated in the job that wrote the database, all of it is in this snapshot.
+    return [*layers, Layer([[(REGISTRY_KEY, merged.encode()), (MIGRATED, None)]])]
+
+
+def _is_of_others(key_range: tuple[bytes, bytes], timer_ids: set[int]) -> bool:
+    """Whether a range is within one state of one key group which is not one of timers."""
+    start, end = key_range
+    head = start[:HEAD_LENGTH]
+    return len(head) == HEAD_LENGTH and end <= prefix_end(head) and read_id(head) not in timer_ids
+
+
+def _timer_ids(merged: registry.StateRegistry) -> set[int]:
+    return {meta.state_id for meta in merged.states() if meta.kind == registry.TIMERS}
+
+
 def _entries_of(
-    share: KeyedShare, snapshot: KeyedSnapshot, reader: SnapshotReader, scratch: Path | None
+    share: KeyedShare,
+    snapshot: KeyedSnapshot,
+    reader: SnapshotReader,
+    scratch: Path | None,
+    opened: list[KeyedFileReader] | None,
 ) -> Iterator[tuple[bytes, bytes]]:
     """What the files of one snapshot make up: in key order or, where it has a table for each state, table by table."""
     files = share.files_of(snapshot)
     if any(file.handle.table is not None for file in files):
         tables = (KeyedTableReader(file, snapshot, reader, share.read_groups) for file in files)
         return chain.from_iterable(chain.from_iterable(table.batches()) for table in tables)
-    readers = [KeyedFileReader(file, reader, share.read_groups) for file in files]
+    readers = _open_files(share, snapshot, reader) if opened is None else opened
     streams: list[Iterable[Entry]] = [chain.from_iterable(one.batches()) for one in readers]
     ranges = [one.ranges for one in readers]
     if snapshot.native is not None:
-        database = native_entries(snapshot.native, reader, share.read_groups, scratch)
+        database = _database_entries(snapshot.native)(snapshot.native, reader, share.read_groups, scratch)
         if not readers:
             return database
         streams, ranges = [database, *streams], [[], *ranges]
     if len(streams) == 1:
         return ((key, value) for key, value in streams[0] if value is not None)
     return _applied(streams, ranges)
+
+
+def _database_entries(image: NativeImage) -> _DatabaseReader:
+    reader = _DATABASES.get(image.engine)
+    if reader is None:
+        raise RestoreError(
+            f"The snapshot holds files of the database '{image.engine}'; this version reads those of "
+            f"{sorted(_DATABASES)}. Restore it with the version that wrote it, and take a savepoint in the canonical "
+            "format there."
+        )
+    return reader
 
 
 def _applied(
@@ -243,10 +306,11 @@ def _renamed(entries: Iterator[tuple[bytes, bytes]], changes: dict[int, int]) ->
     return ((key[:2] + ids.get(read_id(key), key[2:HEAD_LENGTH]) + key[HEAD_LENGTH:], value) for key, value in entries)
 
 
-def _batches(entries: Iterator[Entry], timer_ids: set[int]) -> Iterator[list[Entry]]:
+def _indexed(batches: Iterable[list[Entry]], timer_ids: set[int]) -> Iterator[list[Entry]]:
     """Entries to load, those of the timer index with the timers."""
-    while batch := list(islice(entries, _BATCH)):
-        loaded: list[Entry] = list(batch)
+    for batch in batches:
         if timer_ids:
-            loaded += [(index_entry(key), b"") for key, _ in batch if read_id(key) in timer_ids]
-        yield loaded
+            timers = [(index_entry(key), value) for key, value in batch if read_id(key) in timer_ids]
+            yield batch + timers
+        else:
+            yield batch

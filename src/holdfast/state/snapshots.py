@@ -7,7 +7,7 @@ snapshot of a database's own files names all of them, also those that an earlier
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from holdfast.state.entry_strategies import FullImage, KeyDelta
 from holdfast.state.handles import CheckpointRequest, KeyedSnapshot, SavepointFormat
@@ -16,13 +16,13 @@ from holdfast.state.snapshot_io import SnapshotWriter
 from holdfast.state.strategies import PreparedSnapshot, SnapshotStrategy
 
 
-def strategies_of(backend: KeyedStateBackend, request: CheckpointRequest) -> tuple[SnapshotStrategy, ...]:
-    """In the order in which they are asked: those of the store's engine first, if it is configured to use them, and
-    what writes less first. The last one can always do it. Tables of the canonical format are made of entries.
+def strategies_of(backend: KeyedStateBackend, request: CheckpointRequest) -> Sequence[SnapshotStrategy]:
+    """In the order in which they are asked. The last one can always do it. Tables of the canonical format are made of
+    entries.
     """
     if request.savepoint_format is SavepointFormat.CANONICAL:
         return (FullImage(),)
-    return (*backend.store.native_strategies(), KeyDelta(), FullImage())
+    return backend.store.strategies((KeyDelta(), FullImage()))
 
 
 def sync_prepare(

@@ -43,6 +43,18 @@ class ChangedKeys:
     keys: list[bytes]
 
 
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """Changes on top of a database, in order of application: ranges that are deleted, then entries in batches (None
+    deletes), no key twice.
+    """
+
+    batches: Iterable[Sequence[tuple[bytes, bytes | None]]]
+    ranges: Sequence[tuple[bytes, bytes]] = ()
+    #: Of the file that it is stored in; 0 where there is none.
+    size: int = 0
+
+
 class LocalStore(ABC):
     """One store on the host's disk, opened by one task at a time.
 
@@ -108,15 +120,15 @@ class LocalStore(ABC):
     @abstractmethod
     def close(self) -> None: ...
 
-    def native_strategies(self) -> tuple[SnapshotStrategy, ...]:
-        """Ways to snapshot this store that only its engine has, best first; none where it is not to use them."""
-        return ()
+    def strategies(self, of_entries: Sequence[SnapshotStrategy]) -> Sequence[SnapshotStrategy]:
+        """The ways to snapshot this store, in the order in which they are asked. ``of_entries`` are those that every
+        store has: changed keys, and everything, which comes last. An engine may have its own beside them.
+        """
+        return of_entries
 
-    def load_native(
-        self, image: NativeImage, reader: SnapshotReader, entries: Sequence[tuple[bytes, bytes]], stamp: Stamp
-    ) -> bool:
-        """As ``load``, with the files of a database of the same engine, and ``entries`` put on top of them; changes are
-        known from there on. False, and nothing is done, where the engine is another one.
+    def load_native(self, image: NativeImage, reader: SnapshotReader, layers: Sequence[Layer], stamp: Stamp) -> bool:
+        """As ``load``, with the files of a database of the same engine, and ``layers`` on top of them; changes are
+        known from there on. False, and nothing is done, where the store cannot take them.
         """
         return False
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from holdfast.state.lmdb import environments
 from holdfast.state.lmdb.options import LmdbOptions
+from holdfast.state.lmdb.snapshot import IMAGES_FROM_BYTES
 from holdfast.state.lmdb.store import LmdbStore
 from holdfast.state.store import Stamp, StateBackend
 
@@ -18,6 +19,8 @@ class LmdbBackend(StateBackend):
     """State on the executor's disk, through the page cache. Changes of an epoch become visible in one commit."""
 
     settings: LmdbOptions = field(default_factory=LmdbOptions)
+    #: The size of a store from which its full snapshots are images of its file.
+    images_from: int = IMAGES_FROM_BYTES
 
     name = "lmdb"
 
@@ -31,7 +34,7 @@ class LmdbBackend(StateBackend):
         return self.settings.cache_limit
 
     def open(self, directory: Path) -> LmdbStore:
-        return LmdbStore(directory, self.settings)
+        return LmdbStore(directory, self.settings, self.images_from)
 
     def copy(self, source: Path, target: Path, stamp: Stamp) -> bool:
         return environments.copy(source, target)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
-from operator import itemgetter
+from operator import itemgetter, lt
 from pathlib import Path
 from typing import Any
 from weakref import ref
@@ -25,18 +24,20 @@ from holdfast.state.epoch_log import (
     encode_stamp,
     wrong_version,
 )
-from holdfast.state.lmdb import environments, long_keys
+from holdfast.state.handles import NativeImage
+from holdfast.state.lmdb import environments, long_keys, restore, rows
 from holdfast.state.lmdb.epochs import EpochTable
+from holdfast.state.lmdb.image import ENGINE
 from holdfast.state.lmdb.long_keys import GROUP, LONG, Entry
 from holdfast.state.lmdb.options import PREFIX, LmdbOptions
-from holdfast.state.store import ChangedKeys, LocalStore, Stamp
+from holdfast.state.lmdb.snapshot import IMAGES_FROM_BYTES, NativeFull
+from holdfast.state.snapshot_io import SnapshotReader
+from holdfast.state.store import ChangedKeys, Layer, LocalStore, Stamp
+from holdfast.state.strategies import SnapshotStrategy
 
 _STAMP = b"stamp"
 #: Values that are remembered; more of them are forgotten all at once.
 _REMEMBERED = 200_000
-#: Rows that a scan reads at a time; between two reads the store may be written behind them. Most scans are short, over
-#: one list or map, so the first read is.
-_FIRST_ROWS, _SCAN_ROWS = 16, 512
 _key_of, _value_of = itemgetter(0), itemgetter(1)
 
 
@@ -48,10 +49,13 @@ class LmdbStore(LocalStore):
     what was just written. They are good for the next transaction too, if it begins where this one ended.
     """
 
-    def __init__(self, directory: Path, options: LmdbOptions) -> None:
+    def __init__(self, directory: Path, options: LmdbOptions, images_from: int = IMAGES_FROM_BYTES) -> None:
         self._directory = directory
         self._options = options
-        self._env: environments.Environment | None = environments.acquire(directory, options.map_size)
+        self._images_from = images_from
+        #: Opened when it is needed, so that an image may be put into its place before.
+        self._env: environments.Environment | None = None
+        self._closed = False
         self._txn: Any = None
         self._base: Stamp | None = None
         self._before: dict[bytes, bytes | None] = {}
@@ -62,25 +66,46 @@ class LmdbStore(LocalStore):
     # Versions
 
     def stamp(self) -> Stamp | None:
+        if self._env is None and not environments.exists(self._directory):
+            return None
         with self._reading() as txn:
             return self._stored_stamp(txn)
 
     def load(self, entries: Iterable[Sequence[tuple[bytes, bytes | None]]], stamp: Stamp) -> None:
-        self._present.clear()
-        with self._explained():
-            txn = self._start()
+        self._replace([Layer(entries)], stamp, (self._open.data, self._open.epochs))
+
+    def load_native(self, image: NativeImage, reader: SnapshotReader, layers: Sequence[Layer], stamp: Stamp) -> bool:
+        """Only where there is no store yet: a file that somebody may have open is not replaced."""
+        if image.engine != ENGINE or environments.exists(self._directory):
+            return False
+
+        def finish(folder: Path) -> None:
+            store = LmdbStore(folder, self._options)
             try:
-                for database in (self._open.data, self._open.epochs):
-                    txn.drop(database, delete=False)
-                for batch in entries:
-                    self._apply(batch)
-                txn.put(_STAMP, encode_stamp(stamp), db=self._open.meta)
-                txn.commit()
-            except BaseException:
-                txn.abort()
-                raise
+                store._replace(layers, stamp, (store._open.epochs,))
             finally:
-                self._forget_transaction()
+                store.close()
+
+        restore.make_store(self._directory, image, reader, finish)
+        # Another process may have made it meanwhile.
+        return self.stamp() == stamp
+
+    def strategies(self, of_entries: Sequence[SnapshotStrategy]) -> Sequence[SnapshotStrategy]:
+        changed, everything = of_entries
+        return changed, NativeFull(self, self._images_from), everything
+
+    def pin(self) -> tuple[environments.Pin, ChangedKeys] | None:
+        """The last commit, and what the running transaction has changed since. None where that does not begin there,
+        but has stepped back.
+        """
+        base, pin = self._base, environments.Pin(self._open)
+        changes = None
+        if base is not None and self._stored_stamp(pin.txn) == base:
+            changes = self.changes_since(base.epoch)
+        if changes is None:
+            pin.end()
+            return None
+        return pin, changes
 
     def begin(self, base: Stamp) -> None:
         with self._explained():
@@ -138,11 +163,11 @@ class LmdbStore(LocalStore):
             EpochTable(txn, self._open.epochs).drop_until(epoch)
 
     def close(self) -> None:
-        if self._env is None:
-            return
-        self.rollback()
-        environments.release(self._env)
-        self._env = None
+        if self._env is not None:
+            self.rollback()
+            environments.release(self._env)
+            self._env = None
+        self._closed = True
 
     # Entries
 
@@ -185,19 +210,7 @@ class LmdbStore(LocalStore):
         self._present.clear()
 
     def scan(self, start: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:
-        seek: bytes | None = start[:GROUP]
-        count = _FIRST_ROWS
-        while seek is not None:
-            rows = self._rows(seek, count)
-            seek = rows[-1][0] + b"\0" if len(rows) >= count else None
-            count = min(4 * count, _SCAN_ROWS)
-            entries = long_keys.in_key_order(rows)
-            if entries and entries[0][0] < start:
-                entries = entries[bisect_left(entries, start, key=_key_of) :]
-            if entries and entries[-1][0] >= end:
-                yield from entries[: bisect_left(entries, end, key=_key_of)]
-                return
-            yield from entries
+        return rows.scan(self._writing, start, end)
 
     def last_key(self, start: bytes, end: bytes) -> bytes | None:
         cursor = self._writing.cursor()
@@ -219,8 +232,10 @@ class LmdbStore(LocalStore):
 
     @property
     def _open(self) -> environments.Environment:
-        if self._env is None:
+        if self._closed:
             raise StateError(f"The store {self._directory} is closed.")
+        if self._env is None:
+            self._env = environments.acquire(self._directory, self._options.map_size)
         return self._env
 
     @property
@@ -228,6 +243,29 @@ class LmdbStore(LocalStore):
         if self._txn is None:
             raise StateError(f"The store {self._directory} has no transaction; call begin first.")
         return self._txn
+
+    def _replace(self, layers: Iterable[Layer], stamp: Stamp, emptied: Sequence[Any]) -> None:
+        """Empty some of the databases, apply changes in order, and commit that as ``stamp``."""
+        self._present.clear()
+        with self._explained():
+            txn = self._start()
+            try:
+                for database in emptied:
+                    txn.drop(database, delete=False)
+                for layer in layers:
+                    for start, end in layer.ranges:
+                        for key, _ in self.scan(start, end):
+                            txn.delete(long_keys.stored_key(key))
+                    for batch in layer.batches:
+                        if not self._append(batch):
+                            self._apply(batch)
+                txn.put(_STAMP, encode_stamp(stamp), db=self._open.meta)
+                txn.commit()
+            except BaseException:
+                txn.abort()
+                raise
+            finally:
+                self._forget_transaction()
 
     def _start(self) -> Any:
         """Wait for the writer lock and start the transaction."""
@@ -314,6 +352,17 @@ class LmdbStore(LocalStore):
         values.update(rows)
         return values
 
+    def _append(self, entries: Sequence[tuple[bytes, bytes | None]]) -> bool:
+        """Put entries without a search for their places, if they are in order and above all others."""
+        cursor = self._writing.cursor()
+        last = cursor.key() if cursor.last() else b""
+        keys = [last, *map(_key_of, entries)]
+        in_order = all(map(lt, keys, islice(keys, 1, None)))
+        if not in_order or long_keys.has_long(keys) or None in map(_value_of, entries):
+            return False
+        cursor.putmulti(entries, append=True)
+        return True
+
     def _apply(self, entries: Sequence[tuple[bytes, bytes | None]]) -> None:
         """Put and delete without a record."""
         ordered = sorted(entries, key=_key_of)
@@ -326,18 +375,3 @@ class LmdbStore(LocalStore):
             self._writing.cursor().putmulti(puts)
         for key in deletes:
             self._writing.delete(key)
-
-    def _rows(self, seek: bytes, count: int) -> list[Entry]:
-        """Stored rows from ``seek`` on, about ``count``, never half a group of long keys."""
-        cursor = self._writing.cursor()
-        if not cursor.set_range(seek):
-            return []
-        following = cursor.iternext()
-        rows: list[Entry] = list(islice(following, count))
-        if len(rows) == count and len(rows[-1][0]) >= GROUP:
-            group = rows[-1][0][:GROUP]
-            for row in following:
-                if row[0][:GROUP] != group:
-                    break
-                rows.append(row)
-        return rows

@@ -21,6 +21,13 @@ def apply(database: Any, entries: Sequence[Entry], options: Any = None) -> None:
     database.write(batch, options)
 
 
+def delete_range(database: Any, start: bytes, end: bytes, options: Any = None) -> None:
+    """Delete all keys in [start, end), without a look at them."""
+    batch = load_engine().WriteBatch(raw_mode=True)
+    batch.delete_range(start, end)
+    database.write(batch, options)
+
+
 def unlogged() -> Any:
     """Options of writes that a flush follows before anybody counts on them."""
     options = load_engine().WriteOptions()

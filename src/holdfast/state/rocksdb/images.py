@@ -19,12 +19,14 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from holdfast.failpoints import failpoint
 from holdfast.state.epoch_log import decode_stamp, encode_stamp
 from holdfast.state.handles import NativeFile, NativeImage
+from holdfast.state.rocksdb.engine import load_engine
 from holdfast.state.snapshot_io import SnapshotReader
 from holdfast.state.store import Stamp
 
@@ -102,6 +104,11 @@ class LocalImage:
     def held_of(self, base: LocalImage) -> dict[str, NativeFile]:
         """Files that ``base`` has stored and that are the same here: links to one file, which no name can feign."""
         return {file.name: file for file in base.stored or () if self._same(base, file)}
+
+    def link_to(self, database: Any) -> None:
+        """Take what an open database is now."""
+        database.flush()
+        load_engine().Checkpoint(database).create_checkpoint(str(self.database))
 
     def link_into(self, target: Path) -> None:
         """Make the files of a database in ``target``. Those that RocksDB writes on are copied."""

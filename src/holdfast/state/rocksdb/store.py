@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from holdfast.errors import StateError
 from holdfast.state.epoch_log import (
@@ -21,14 +21,13 @@ from holdfast.state.epoch_log import (
 )
 from holdfast.state.handles import NativeImage
 from holdfast.state.rocksdb import access, databases
-from holdfast.state.rocksdb.engine import load_engine
 from holdfast.state.rocksdb.epochs import EpochFiles
-from holdfast.state.rocksdb.images import ENGINE, LocalImage, LocalImages
+from holdfast.state.rocksdb.images import ENGINE, Deltas, LocalImage, LocalImages
 from holdfast.state.rocksdb.options import RocksDbOptions
 from holdfast.state.rocksdb.running import Entry, RunningEpoch, size_of
 from holdfast.state.rocksdb.snapshot import NativeFull, NativeIncremental
 from holdfast.state.snapshot_io import SnapshotReader
-from holdfast.state.store import ChangedKeys, LocalStore, Stamp
+from holdfast.state.store import ChangedKeys, Layer, LocalStore, Stamp
 from holdfast.state.strategies import SnapshotStrategy
 
 #: The key of the stamp; no state has the empty key. The keys of states begin right after it.
@@ -65,7 +64,6 @@ class RocksDbStore(LocalStore):
         self._options = options
         self._records = EpochFiles(directory / "records")
         self.images = LocalImages(directory)
-        self._engine = load_engine()
         self._db: Any = None
         self._base: Stamp | None = None
         self._epoch = RunningEpoch()
@@ -85,16 +83,14 @@ class RocksDbStore(LocalStore):
     def load(self, entries: Iterable[Sequence[tuple[bytes, bytes | None]]], stamp: Stamp) -> None:
         with self._replacing():
             self.images.drop_all()
-            self._fill(entries, stamp)
+            self._database.replace(lambda db: self._fill(db, [Layer(entries)], stamp))
 
-    def load_native(
-        self, image: NativeImage, reader: SnapshotReader, entries: Sequence[tuple[bytes, bytes]], stamp: Stamp
-    ) -> bool:
+    def load_native(self, image: NativeImage, reader: SnapshotReader, layers: Sequence[Layer], stamp: Stamp) -> bool:
         if image.engine != ENGINE:
             return False
         with self._replacing():
             self.images.drop_all()
-            self._begin_with(self.images.download(image, reader), entries, stamp)
+            self._begin_with(self.images.download(image, reader), layers, stamp)
         return True
 
     def adopt(self, image: LocalImage, stamp: Stamp) -> None:
@@ -165,8 +161,9 @@ class RocksDbStore(LocalStore):
             self._records.refresh()
             self._records.drop_until(epoch)
 
-    def native_strategies(self) -> tuple[SnapshotStrategy, ...]:
-        return (NativeIncremental(self), NativeFull(self)) if self._options.native_snapshots else ()
+    def strategies(self, of_entries: Sequence[SnapshotStrategy]) -> Sequence[SnapshotStrategy]:
+        own = (NativeIncremental(self), NativeFull(self)) if self._options.native_snapshots else ()
+        return (*own, *of_entries)
 
     def pin(self, savepoint: bool = False) -> LocalImage:
         """An image of what the running transaction has made of the store. What it applies early, a rollback undoes."""
@@ -174,8 +171,7 @@ class RocksDbStore(LocalStore):
         self._epoch.images.append(image)
         if self._epoch.pending:
             self._apply_early()
-        self._checked(db.flush)
-        self._checked(self._engine.Checkpoint(db).create_checkpoint, str(image.database))
+        self._checked(image.link_to, db)
         return image
 
     def close(self) -> None:
@@ -240,11 +236,9 @@ class RocksDbStore(LocalStore):
     def last_key(self, start: bytes, end: bytes) -> bytes | None:
         if self._epoch.inserts:
             self._apply_early()
-        pending = self._epoch.pending
-        keys = access.keys_down(self._writing, max(start, _FIRST), end)
+        pending, keys = self._epoch.pending, access.keys_down(self._writing, max(start, _FIRST), end)
         present = (key for key in keys if pending.get(key, key) is not None)
-        found: bytes | None = self._checked(next, present, None)
-        return found
+        return cast(bytes | None, self._checked(next, present, None))
 
     # Inside
 
@@ -297,20 +291,29 @@ class RocksDbStore(LocalStore):
         finally:
             self._end()
 
-    def _begin_with(self, image: LocalImage, entries: Sequence[Entry], stamp: Stamp) -> None:
-        self._fill([entries], stamp, image.link_into)
-        image.settle(stamp)
+    def _begin_with(self, image: LocalImage, layers: Sequence[Layer], stamp: Stamp) -> None:
+        """Stored changes on top make another database of it, whose image is kept instead."""
+        sizes = [layer.size for layer in layers if layer.size]
+        own = self.images.new() if sizes else image
 
-    def _fill(
-        self, entries: Iterable[Sequence[Entry]], stamp: Stamp, seed: Callable[[Path], None] | None = None
-    ) -> None:
         def fill(db: Any) -> None:
-            options = access.unlogged()
-            for batch in entries:
-                self._apply(db, batch, options)
-            self._apply(db, [(_STAMP, encode_stamp(stamp))], options)
+            self._fill(db, layers, stamp)
+            if own is not image:
+                self._checked(own.link_to, db)
+                own.set_stored(image.stored or (), Deltas(sum(sizes), len(sizes)))
+                image.drop()
 
-        self._database.replace(fill, seed)
+        self._database.replace(fill, image.link_into)
+        own.settle(stamp)
+
+    def _fill(self, db: Any, layers: Iterable[Layer], stamp: Stamp) -> None:
+        options = access.unlogged()
+        for layer in layers:
+            for start, end in layer.ranges:
+                self._checked(access.delete_range, db, start, end, options)
+            for batch in layer.batches:
+                self._apply(db, batch, options)
+        self._apply(db, [(_STAMP, encode_stamp(stamp))], options)
 
     # Changes before the commit, and back
 
@@ -336,9 +339,7 @@ class RocksDbStore(LocalStore):
         while batch := list(islice(rows, _BATCH)):
             self._epoch.before = dict(batch)
             self._write_piece()
-        tombstone = self._engine.WriteBatch(raw_mode=True)
-        tombstone.delete_range(start, end)
-        self._checked(self._writing.write, tombstone)
+        self._checked(access.delete_range, self._writing, start, end)
         self._epoch.applied()
         self._forget_present()
 
@@ -363,8 +364,7 @@ class RocksDbStore(LocalStore):
     def _rows(self, seek: bytes, end: bytes) -> list[tuple[bytes, bytes]]:
         """Rows of the database from ``seek`` on, some hundred."""
         rows = islice(access.rows(self._writing, seek, end), _SCAN_ROWS)
-        found: list[tuple[bytes, bytes]] = self._checked(list, rows)
-        return found
+        return cast(list[tuple[bytes, bytes]], self._checked(list, rows))
 
     def _checked(self, call: Any, *arguments: Any) -> Any:
         try:
