@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-import gc
-import multiprocessing
 import os
-import resource
 import shutil
 import tempfile
-import threading
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +15,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.checkpoint.rebase import full_image_due
-from holdfast.errors import CheckpointError, CorruptFileError, RestoreError, StateError
-from holdfast.state.entry_strategies import KeyDelta
+from holdfast.errors import StateError
 from holdfast.state.handles import CheckpointRequest, FileHandle, KeyedSnapshot, SavepointFormat, SnapshotType
 from holdfast.state.keygroups import KeyGroupRange
 from holdfast.state.keys import KeyCodec
-from holdfast.state.lmdb import environments, image
+from holdfast.state.lmdb import image
 from holdfast.state.lmdb import snapshot as lmdb_snapshot
 from holdfast.state.lmdb.backend import LmdbBackend
 from holdfast.state.regrouping import Regrouping
@@ -41,7 +33,7 @@ from tests.state.backend_under_test import MAX_PARALLELISM, Subtask, scope_of
 from tests.state.snapshot_memory import MemoryFiles, chain
 from tests.state.stores import BACKENDS, LMDB_IMAGE, LOWEST, make_backend
 from tests.state.test_native_snapshots import group_of
-from tests.state.test_snapshots import ALL, ENTRIES, content, fill, fired, restored
+from tests.state.test_snapshots import ALL, content, fill, fired, restored
 
 KEYS = range(400)
 TARGETS = (*BACKENDS, LMDB_IMAGE)
@@ -55,20 +47,21 @@ def files() -> MemoryFiles:
 
 @pytest.fixture
 def task(tmp_path: Path) -> Iterator[Subtask]:
-    """With some keys in its last commit, and some that its running epoch has changed."""
-    subtask = Subtask(LMDB_IMAGE, tmp_path / "source")
-    fill(subtask, range(395))
-    subtask.next_epoch()
-    change(subtask)
+    subtask = subtask_in(tmp_path / "source")
     yield subtask
     subtask.close()
 
 
-def change(task: Subtask) -> None:
+def subtask_in(directory: Path) -> Subtask:
+    """With some keys in its last commit, and some that its running epoch has changed."""
+    task = Subtask(LMDB_IMAGE, directory)
+    fill(task, range(395))
+    task.next_epoch()
     fill(task, range(390, 400))
     timers = task.backend.timers("t", TimeDomain.EVENT_TIME)
     for key in (3, 394, 399):
         timers.delete(key, key)
+    return task
 
 
 def firing() -> list[tuple[int, int]]:
@@ -297,231 +290,6 @@ def test_long_keys(files: MemoryFiles, tmp_path: Path, target: str) -> None:
 def entries(store: LocalStore, stamp: Stamp) -> Iterator[tuple[bytes, bytes]]:
     store.begin(stamp)
     return store.scan(LOWEST, b"\x80")
-
-
-# Changes on top of a database, of LMDB and of RocksDB
-
-
-@pytest.mark.parametrize("name", [LMDB_IMAGE, "rocksdb"])
-@pytest.mark.usefixtures("as_files_only")
-def test_changes_are_applied_to_the_file(
-    files: MemoryFiles, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("holdfast.state.rocksdb.snapshot._FEW_BYTES", 0)
-    monkeypatch.setattr("holdfast.state.rocksdb.snapshot._SMALL_SHARE", 0.0)
-    task = Subtask(name, tmp_path / "source")
-    fill(task, KEYS)
-    with_map(task, 7, range(200))
-    task.next_epoch()
-    stored = take(task, files)
-    expected: list[tuple[int, int]] = []
-    for number in range(2, 5):
-        expected = changed(task, number)
-        with_map(task, 7, range(0) if number % 2 else range(number, 300))
-        delta = take(task, files, number, base=task.stamp.epoch)
-        assert delta.native is None and len(delta.files) == 1
-        stored = chain(stored, delta)
-    for number in (8, 10):
-        again = restored(name, tmp_path / str(number), [stored], files)
-        assert content(again, KEYS) == content(task, KEYS)
-        index = [key for key, _ in again.store.scan(b"\xff\xff\0", b"\xff\xff\xff")]
-        assert len(index) == len(expected), "no entry is left of timers that are not there"
-        assert fired(again) == expected
-        again.restart()
-        for one in (task, again):
-            one.backend.timers("t", TimeDomain.EVENT_TIME).register(5, 5)
-            fill(one, range(20, 30))
-        expected = sorted({*expected, (5, 5), *((key, key) for key in range(20, 30))})
-        task.next_epoch()
-        stored = chain(stored, take(again, files, number, base=7))
-        again.close()
-    task.close()
-
-
-def changed(task: Subtask, number: int) -> list[tuple[int, int]]:
-    """Delete some timers and add others; those that are there then."""
-    timers = task.backend.timers("t", TimeDomain.EVENT_TIME)
-    for key in range(100 * number, 100 * number + 100):
-        timers.delete(key, key)
-        timers.register(key + 1000, key)
-    timers.register(200, 200)
-    moved = range(200, 100 * number + 100)
-    kept = [key for key in KEYS if key not in moved]
-    return sorted([(key, key) for key in (*kept, 200)] + [(key + 1000, key) for key in moved])
-
-
-def with_map(task: Subtask, key: int, entries: range) -> None:
-    """The whole map of a key anew: what it had is deleted as a range."""
-    state = task.backend.state(ENTRIES)
-    task.at(key)
-    state.clear()
-    state.put_all({number: f"entry {number}" for number in entries})
-
-
-@pytest.mark.parametrize("name", [LMDB_IMAGE, "rocksdb"])
-def test_a_deleted_range_with_timers_is_left_to_the_entries(files: MemoryFiles, tmp_path: Path, name: str) -> None:
-    """Nothing deletes timers so; whoever did would leave the index as it was."""
-    task = Subtask("rocksdb-keys" if name == "rocksdb" else name, tmp_path / "source")
-    timers = task.backend.timers("t", TimeDomain.EVENT_TIME)
-    for number in range(200):
-        timers.register(number, 5)
-    timers.register(77, 6)
-    task.next_epoch()
-    if name == "rocksdb":
-        task.close()
-        task = Subtask(name, tmp_path / "source")
-    full = take(task, files)
-    group = group_of(5).to_bytes(2, "big")
-    task.store.delete_range(group, group + b"\xff")
-    task.backend = task._make()
-    request = CheckpointRequest(2, SnapshotType.CHECKPOINT, 0, 1, task.stamp.epoch + 1, task.stamp.epoch)
-    prepared = KeyDelta().prepare(task.backend, request, task.stamp.epoch)
-    assert prepared is not None
-    stored = chain(full, async_write(prepared, files, "delta"))
-    task.close()
-    again = restored(name, tmp_path / "target", [stored], files)
-    assert fired(again) == [(77, 6)]
-    again.close()
-
-
-def test_an_image_counts_with_what_is_stored_beside_it(task: Subtask, files: MemoryFiles) -> None:
-    full = take(task, files, 1)
-    assert full.files and not full_image_due(full)
-    large = msgspec.structs.replace(full.files[0], handle=msgspec.structs.replace(full.files[0].handle, size=10**9))
-    assert not full_image_due(msgspec.structs.replace(full, files=(large,))), "it is of the image"
-    later = msgspec.structs.replace(large, checkpoint_id=2)
-    assert full_image_due(msgspec.structs.replace(full, files=(*full.files, later)))
-
-
-# What goes wrong
-
-
-@pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("piece", [0, 1])
-def test_damage_is_named(
-    task: Subtask, files: MemoryFiles, tmp_path: Path, target: str, piece: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(lmdb_snapshot, "PIECE_BYTES", 40_000)
-    full = take(task, files)
-    assert full.native is not None and len(full.native.files) > 2
-    path = full.native.files[piece].handle.path
-    data = files.files[path]
-    for number, damaged in enumerate((b"", data[:10], b"X" + data[1:])):
-        files.files[path] = damaged
-        with pytest.raises(CorruptFileError, match=path):
-            restored(target, tmp_path / f"target-{number}", [full], files)
-        assert not environments.exists(tmp_path / f"target-{number}") or target not in ("lmdb", LMDB_IMAGE)
-    files.files[path] = data
-    restored(target, tmp_path / "target-0", [full], files).close()
-
-
-@pytest.mark.parametrize("target", TARGETS)
-def test_what_lmdb_cannot_open_is_told(task: Subtask, files: MemoryFiles, tmp_path: Path, target: str) -> None:
-    full = take(task, files)
-    assert full.native is not None
-    path = full.native.files[0].handle.path
-    pages = bytearray(image.decode_piece(files.files[path], full.native.files[0].handle))
-    for page in (0, 4096):
-        assert pages[page + 16 : page + 20] == bytes.fromhex("dec0efbe"), "its magic"
-        pages[page + 20 : page + 24] = (999).to_bytes(4, "little")
-    files.files[path] = image.encode_piece(bytes(pages))
-    handle = msgspec.structs.replace(full.native.files[0].handle, size=len(files.files[path]))
-    piece = msgspec.structs.replace(full.native.files[0], handle=handle)
-    full = msgspec.structs.replace(full, native=msgspec.structs.replace(full.native, files=(piece,)))
-    with pytest.raises(StateError, match=r"cannot open here \(.*another version.*savepoint in the canonical format"):
-        restored(target, tmp_path / "target", [full], files)
-
-
-def test_a_database_of_an_unknown_engine(task: Subtask, files: MemoryFiles, tmp_path: Path) -> None:
-    full = take(task, files)
-    assert full.native is not None
-    other = msgspec.structs.replace(full, native=msgspec.structs.replace(full.native, engine="leveldb"))
-    with pytest.raises(RestoreError, match=r"'leveldb'; this version reads those of \['lmdb', 'rocksdb'\]"):
-        restored("lmdb", tmp_path / "target", [other], files)
-
-
-@contextmanager
-def small_files_only() -> Iterator[None]:
-    """The system refuses to write more: as a full disk does."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
-
-
-def test_a_full_disk(task: Subtask, files: MemoryFiles, tmp_path: Path) -> None:
-    prepared = [prepare(task, 1), prepare(task, 2)]
-    task.next_epoch()
-    with small_files_only(), pytest.raises(CheckpointError, match=r"cannot be copied.*File too large.*space left"):
-        async_write(prepared[0], files, "keyed")
-    full = async_write(prepared[1], files, "keyed")
-    with small_files_only(), pytest.raises(StateError, match=r"cannot be written.*File too large.*space left"):
-        restored(LMDB_IMAGE, tmp_path / "target", [full], files)
-    assert not environments.exists(tmp_path / "target")
-    again = restored(LMDB_IMAGE, tmp_path / "target", [full], files)
-    assert content(again, KEYS) == content(task, KEYS)
-    again.close()
-
-
-def test_those_that_restore_at_once_make_one_store(task: Subtask, tmp_path: Path) -> None:
-    class Slow(MemoryFiles):
-        """Reads the image when all others wait for it."""
-
-        def read(self, handle: FileHandle) -> bytes:
-            if "image" in handle.path:
-                while self.reads < 3:
-                    time.sleep(0.01)
-                time.sleep(0.2)
-            return super().read(handle)
-
-    files = Slow()
-    full = take(task, files)
-    stamp, results = Stamp(7, "restored"), list[Stamp | None]()
-
-    def restore() -> None:
-        store = make_backend(LMDB_IMAGE).open(tmp_path / "target")
-        restore_into(store, KeyedShare.of([full], ALL), files, stamp)
-        results.append(store.stamp())
-        store.close()
-
-    threads = [threading.Thread(target=restore) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(30)
-    assert results == [stamp] * 3
-    assert files.reads == 3 + 1, "what is on top, and the image once"
-    again = Subtask(LMDB_IMAGE, tmp_path / "target")
-    assert content(again, KEYS) == content(task, KEYS)
-    again.close()
-
-
-def test_a_forked_process_does_not_end_what_is_pinned_here(task: Subtask, files: MemoryFiles, tmp_path: Path) -> None:
-    prepared = [prepare(task)]
-    task.next_epoch()
-    expected = content(task, KEYS)
-    child = multiprocessing.get_context("fork").Process(target=_in_child, args=(tmp_path / "child", prepared))
-    child.start()
-    child.join(30)
-    assert child.exitcode == 0
-    for _ in range(3):
-        # Enough to use every page again that nobody has pinned.
-        task.store.delete_range(LOWEST, b"\x80")
-        task.next_epoch()
-    again = restored(LMDB_IMAGE, tmp_path / "target", [async_write(prepared[0], files, "keyed")], files)
-    assert content(again, KEYS) == expected
-    again.close()
-
-
-def _in_child(directory: Path, prepared: list[PreparedSnapshot]) -> None:
-    store = make_backend(LMDB_IMAGE).open(directory)
-    store.load([], START)
-    prepared[0].release()
-    prepared.clear()
-    gc.collect()
-    store.close()
 
 
 _ends = st.binary(min_size=1, max_size=3)
