@@ -33,6 +33,9 @@ from holdfast.runtime.windowing.functions import (
 )
 from holdfast.runtime.windowing.known_aggregates import GiveRow, KnownAggregates
 from holdfast.runtime.windowing.operator import WindowOperator, WindowSpec
+from holdfast.runtime.windowing.session_windows import DynamicEventTimeSessionWindows, EventTimeSessionWindows
+from holdfast.runtime.windowing.sessions import SessionOperator
+from holdfast.runtime.windowing.time_triggers import EventTimeTrigger
 from holdfast.runtime.windowing.triggers import Trigger
 from holdfast.state.descriptors import (
     AggregatingStateDescriptor,
@@ -186,7 +189,7 @@ class _Windowed(WindowSettings):
         contents = AggregatingStateDescriptor(CONTENTS, function, known.aggregation.state_type())
         spec = self.spec(contents, behind)
         by_column = windows_by_column(spec, self._stream.get_key_type())
-        operator = ColumnWindowOperator if by_column else WindowOperator
+        operator = ColumnWindowOperator if by_column else operator_of(spec)
         return self._add_operator("Window Aggregate", operator, spec, known.output_type())
 
     def _known_key(self) -> KeyBy | None:
@@ -225,7 +228,8 @@ class _Windowed(WindowSettings):
         return self._add_operator(name, EvictingWindowOperator, spec, output_type)
 
     def _add(self, name: str, contents: StateDescriptor, function: WindowProcess, output_type: Any) -> DataStream:
-        return self._add_operator(name, WindowOperator, self.spec(contents, function), output_type)
+        spec = self.spec(contents, function)
+        return self._add_operator(name, operator_of(spec), spec, output_type)
 
     def _add_operator(
         self, name: str, operator: type[WindowOperator], spec: WindowSpec, output_type: Any
@@ -253,6 +257,13 @@ class AllWindowedStream(_Windowed):
         self, name: str, operator: type[WindowOperator], spec: WindowSpec, output_type: Any
     ) -> DataStream:
         return super()._add_operator(name, operator, spec, output_type).force_non_parallel()
+
+
+def operator_of(spec: WindowSpec) -> type[WindowOperator]:
+    """What a row at a time is added to windows by."""
+    fires_at_end = type(spec.trigger) is EventTimeTrigger
+    sessions = type(spec.assigner) in (EventTimeSessionWindows, DynamicEventTimeSessionWindows)
+    return SessionOperator if sessions and fires_at_end and spec.contents.kind != "list" else WindowOperator
 
 
 def count_windows(size: int, slide: int) -> WindowAssigner[Any, Any]:

@@ -14,8 +14,24 @@ from holdfast.state.single_value import AT_ONCE, SingleValue
 from holdfast.state.states import AggregatingState, ReducingState
 
 
-class _Combining(SingleValue, MergingNamespaces):
+class CombiningState(SingleValue, MergingNamespaces):
     """A single value that two namespaces can combine."""
+
+    def kept(self) -> Any:
+        """What the current key has: an accumulator, or what values were reduced to; None for nothing."""
+        return self._get()
+
+    def keep(self, kept: Any) -> None:
+        """Set it. For an operator that owns it."""
+        self._set(kept)
+
+    @abstractmethod
+    def folded(self, value: Any, kept: Any) -> Any:
+        """What is to be kept when a value comes to what was."""
+
+    @abstractmethod
+    def combined(self, left: Any, right: Any) -> Any:
+        """One of two that were kept."""
 
     def keep_copy(self) -> None:
         """Whoever has what ``get`` gave of an owned value may change it from now on."""
@@ -33,14 +49,10 @@ class _Combining(SingleValue, MergingNamespaces):
     def _absorb(self, parts: list[Any]) -> None:
         for part in parts:
             value = self._get()
-            self._put(part if value is None else self._combine(value, part))
-
-    @abstractmethod
-    def _combine(self, left: Any, right: Any) -> Any:
-        """One value of two."""
+            self._put(part if value is None else self.combined(value, part))
 
 
-class KeyedReducingState(_Combining, ReducingState[Any]):
+class KeyedReducingState(CombiningState, ReducingState[Any]):
     """See ReducingState."""
 
     def __init__(
@@ -60,16 +72,18 @@ class KeyedReducingState(_Combining, ReducingState[Any]):
     def add(self, value: Any) -> None:
         if value is None:
             return self.clear()
-        current = self._get()
-        reduced = value if current is None else self._reduce(current, value)
-        self._put(self._cells.copy(value) if reduced is value else reduced)
+        self._put(self.folded(value, self._get()))
         return None
 
-    def _combine(self, left: Any, right: Any) -> Any:
+    def folded(self, value: Any, kept: Any) -> Any:
+        reduced = value if kept is None else self._reduce(kept, value)
+        return self._cells.copy(value) if reduced is value else reduced
+
+    def combined(self, left: Any, right: Any) -> Any:
         return self._reduce(left, right)
 
 
-class KeyedAggregatingState(_Combining, AggregatingState[Any, Any]):
+class KeyedAggregatingState(CombiningState, AggregatingState[Any, Any]):
     """See AggregatingState."""
 
     def __init__(
@@ -85,11 +99,11 @@ class KeyedAggregatingState(_Combining, AggregatingState[Any, Any]):
     def add(self, value: Any) -> None:
         if value is None:
             return self.clear()
-        accumulator = self._get()
-        if accumulator is None:
-            accumulator = self._function.create_accumulator()
-        self._put(self._function.add(value, accumulator))
+        self._put(self.folded(value, self._get()))
         return None
+
+    def folded(self, value: Any, kept: Any) -> Any:
+        return self._function.add(value, self._function.create_accumulator() if kept is None else kept)
 
     def accumulators(self, identities: Sequence[Hashable], keys: Sequence[Any]) -> list[Any]:
         """Those of several keys, which are known by their identities too; None for a key without one."""
@@ -123,5 +137,5 @@ class KeyedAggregatingState(_Combining, AggregatingState[Any, Any]):
         cached = self._live.get(identity)
         return cached is not None and cached.absent_in == self._flush
 
-    def _combine(self, left: Any, right: Any) -> Any:
+    def combined(self, left: Any, right: Any) -> Any:
         return self._function.merge(left, right)

@@ -26,6 +26,7 @@ class FieldsForm(KeyForm):
     def __init__(self, type_info: FieldsTypeInfo, fields: Sequence[KeyForm]) -> None:
         super().__init__(type_info.describe())
         self.fields = fields
+        self._encoders = [field.encode for field in fields]
         self.names = type_info.field_names
         self._make: Callable[[list[Any]], Any] = tuple
         self._plain = isinstance(type_info, TupleTypeInfo) and all(field.trivial_identity for field in fields)
@@ -60,8 +61,10 @@ class FieldsForm(KeyForm):
         return seed
 
     def encode(self, key: Any) -> bytes:
-        pairs = zip(self.fields, self.values(key), strict=True)
-        return _encode([None if value is None else field.encode(value) for field, value in pairs])
+        # Windows are such tuples, and each is encoded once or more.
+        plain = self._plain and isinstance(key, tuple) and len(key) == len(self._encoders)
+        pairs = zip(self._encoders, key if plain else self.values(key), strict=True)
+        return _encode([None if value is None else encode(value) for encode, value in pairs])
 
     def decode(self, data: bytes) -> Any:
         pairs = zip(self.fields, _decode(data), strict=True)

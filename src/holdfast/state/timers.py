@@ -76,8 +76,8 @@ class TimerQueue:
         self._encoded: dict[Hashable, bytes] = {}
         self._rewind()
 
-    def register(self, timestamp: int, key: Any, namespace: Any = None) -> None:
-        """Add a timer; nothing happens when it exists."""
+    def register(self, timestamp: int, key: Any, namespace: Any = None, unstored: bool = False) -> None:
+        """Add a timer; nothing happens when it exists. ``unstored``: it was surely never there before."""
         entry = self._entry(timestamp, key, namespace)
         if entry in self._added:
             return
@@ -85,6 +85,8 @@ class TimerQueue:
         self._removed.discard(entry)
         self._added[entry] = (key, namespace)
         heappush(self._order, entry)
+        if unstored:
+            self._unstored.add(entry)
 
     def register_many(
         self, timestamp: int, keys: dict[Hashable, Any], namespace: Any, unstored: Iterable[Hashable]

@@ -20,9 +20,9 @@ class Queue:
         self.timers: set[Any] = set()
         self.registrations = 0
 
-    def register(self, *timer: Any) -> None:
+    def register(self, time: int, key: Any, namespace: Any, unstored: bool = False) -> None:
         self.registrations += 1
-        self.timers.add(timer)
+        self.timers.add((time, key, namespace))
 
     def register_many(self, time: int, keys: dict[Any, Any], namespace: Any, unstored: Any) -> None:
         for key in keys:

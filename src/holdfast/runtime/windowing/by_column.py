@@ -1,8 +1,7 @@
 """Windows of a fixed size with known aggregates, a batch at a time.
 
-A row may go into a window as long as the watermark has not passed the window's end, and until then the window does not
-fire. So all rows of a batch that are in time can go into their windows first, each window of a key being touched once,
-and what happens between the rows - windows that fire, rows that are late - comes after that in its order.
+All rows of a batch that are in time go into their windows first (see ``rows_first``), each window of a key being
+touched once; windows that fire and rows that are late come after that in their order.
 """
 
 from __future__ import annotations
@@ -20,6 +19,7 @@ from holdfast.runtime.plan import OperatorSpec
 from holdfast.runtime.windowing.folding import Groups, Numbers, Values, distinct_keys, fold
 from holdfast.runtime.windowing.known_aggregates import WindowAggregation
 from holdfast.runtime.windowing.operator import WindowOperator
+from holdfast.runtime.windowing.rows_first import RowsFirstOperator
 from holdfast.runtime.windowing.time_windows import FixedSizeWindows
 from holdfast.runtime.windowing.windows import TimeWindow
 from holdfast.state.timers import TimeDomain, TimerQueue
@@ -45,7 +45,7 @@ class KeysOfBatch:
         self.identities, self.keys = operator.keyed_state.identified(distinct)
 
 
-class ColumnWindowOperator(WindowOperator):
+class ColumnWindowOperator(RowsFirstOperator):
     """Known aggregates of tumbling and sliding windows that fire by their usual trigger. What columns cannot do
     exactly, a sum that comes near 64 bits, the loop does, as it does batches of few rows. State is the same in both.
     """
@@ -91,9 +91,7 @@ class ColumnWindowOperator(WindowOperator):
 
     def _process_columns(self, batch: Batch, times: Numbers) -> bool:
         """False, with nothing done, where a loop must do it."""
-        watermarks = np.full(len(batch), self.watermark, dtype=np.int64)
-        if batch.watermarks is not None:
-            np.maximum.accumulate(np.maximum(watermarks, batch.watermarks), out=watermarks)
+        watermarks = self._watermarks(batch)
         try:
             rows, starts = self._assigner.starts_of(times)
             keys = KeysOfBatch(self, batch.key_column)
@@ -107,7 +105,7 @@ class ColumnWindowOperator(WindowOperator):
                 return False
         except Exception as error:
             raise self.failure(error, f"one of {len(batch)} rows of a batch") from error
-        self._go_on(batch, keys, watermarks, late)
+        self._let_time_pass(batch, keys, watermarks.tolist(), late)
         self._flush()
         return True
 
@@ -177,8 +175,8 @@ class ColumnWindowOperator(WindowOperator):
 
     # -- time
 
-    def _go_on(
-        self, batch: Batch, keys: KeysOfBatch, watermarks: Numbers, late: list[tuple[int, TimeWindow | None]]
+    def _let_time_pass(
+        self, batch: Batch, keys: KeysOfBatch, watermarks: list[int], late: list[tuple[int, TimeWindow | None]]
     ) -> None:
         """What happened between the rows, and with those that are late."""
         positions = [row for row, _ in late]
@@ -192,21 +190,6 @@ class ColumnWindowOperator(WindowOperator):
             else:
                 self._add_late(value, window)
         self._come_to(watermarks, len(watermarks) - 1)
-
-    def _come_to(self, watermarks: Numbers, row: int) -> None:
-        """Event time as it is for a row; windows fire that ended before."""
-        limit = int(watermarks[row])
-        while limit > self.watermark:
-            due = self._event_timers.next_timestamp()
-            if due is None or due > limit:
-                self.watermark = limit
-                return
-            first = max(
-                int(np.searchsorted(watermarks, due)), int(np.searchsorted(watermarks, self.watermark, side="right"))
-            )
-            if first:
-                self.watermark = max(self.watermark, int(watermarks[first - 1]))
-            self._advance(int(watermarks[first]))
 
     def _add_late(self, value: Any, window: TimeWindow) -> None:
         """A row of the current key in a window that has fired, and fires again for it."""

@@ -34,6 +34,17 @@ class MergingWindowSet:
         """The window whose namespace has the contents of ``window``; None when there is no such window any more."""
         return self._read().get(window)
 
+    def windows(self) -> list[Any]:
+        return list(self._read())
+
+    def pairs(self) -> list[tuple[Any, Any]]:
+        """All windows as namespaces, each with its state window."""
+        return self._state.value() or []
+
+    def replace(self, pairs: list[tuple[Any, Any]]) -> None:
+        """Other windows than before."""
+        self._state.update(pairs or None)
+
     def retire(self, window: Any) -> None:
         """The window is gone."""
         windows = self._read()
@@ -69,12 +80,11 @@ class MergingWindowSet:
 
     def _read(self) -> dict[Any, Any]:
         restore = self._windows.restore
-        return {restore(window): restore(holder) for window, holder in self._state.value() or ()}
+        return {restore(window): restore(holder) for window, holder in self.pairs()}
 
     def _write(self, windows: dict[Any, Any]) -> None:
         namespace = self._windows.namespace
-        pairs = [(namespace(window), namespace(holder)) for window, holder in windows.items()]
-        self._state.update(pairs or None)
+        self.replace([(namespace(window), namespace(holder)) for window, holder in windows.items()])
 
 
 class _Merges:

@@ -191,7 +191,7 @@ class WindowOperator(TimedOperator):
         (self.event_timers if by_event else self.processing_timers).gone(timestamp, window)
         holder = window if self._merging is None else self._merging.state_window(window)
         if holder is None:
-            # A timer that a trigger did not delete when its window was merged into another.
+            self._go_on(timestamp)
             return
         self._contents.set_current_namespace(self._namespace(holder))
         triggers, trigger = self._trigger_context, self.plan.trigger
@@ -203,6 +203,14 @@ class WindowOperator(TimedOperator):
             self._act(result, window, last)
         if last:
             self._clear(window)
+
+    def _go_on(self, timestamp: int) -> None:
+        """A timer was of a window that has become part of another, which may have had no timer but this until now."""
+        assert self._merging is not None, "only windows that merge become others"
+        for window in self._merging.windows():
+            for time in {window.max_timestamp(), self._cleanup_time(window)}:
+                if timestamp <= time < MAX_TIMESTAMP:
+                    self._cleanup_timers.register(time, window)
 
     def _cleanup_time(self, window: Any) -> int:
         """When the window goes; MAX_TIMESTAMP is never."""

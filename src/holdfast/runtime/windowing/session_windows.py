@@ -27,6 +27,9 @@ class SessionWindowTimeGapExtractor:
 class SessionWindows(MergingWindowAssigner[Any, TimeWindow]):
     """Every row has a window from its time to the end of its gap; those that touch become one."""
 
+    #: The gap of all rows; None where each has its own.
+    fixed_gap: int | None = None
+
     @abstractmethod
     def gap_of(self, element: Any) -> int:
         """The gap of a row in milliseconds."""
@@ -62,16 +65,18 @@ class _ByProcessingTime(SessionWindows):
 
 
 class _FixedGap(SessionWindows):
+    fixed_gap: int
+
     def __init__(self, session_gap: int) -> None:
         if session_gap <= 0:
             raise ProgramError(f"{type(self).__name__} was given a gap of {session_gap} ms; it must be above 0.")
-        self._session_gap = session_gap
+        self.fixed_gap = session_gap
 
     def gap_of(self, element: Any) -> int:
-        return self._session_gap
+        return self.fixed_gap
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self._session_gap})"
+        return f"{type(self).__name__}({self.fixed_gap})"
 
 
 class _DynamicGap(SessionWindows):

@@ -26,7 +26,8 @@ class WindowTimers:
         #: The timer that was deleted or fired last: an operator and its trigger delete the same one.
         self._gone: tuple[int, Any, Any] | None = None
 
-    def register(self, time: int, window: Any) -> None:
+    def register(self, time: int, window: Any, unstored: bool = False) -> None:
+        """``unstored``: the current key surely never had a timer for the window."""
         keys, known = self._keys, self._known
         timer = (time, keys.identity, window)
         if timer in known:
@@ -35,7 +36,7 @@ class WindowTimers:
             known.clear()
         known.add(timer)
         self._gone = None
-        self._queue.register(time, keys.key, self._namespace(window))
+        self._queue.register(time, keys.key, self._namespace(window), unstored)
 
     def register_many(
         self, time: int, window: Any, keys: dict[Hashable, Any], is_new: Callable[[Hashable], bool]

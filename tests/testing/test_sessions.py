@@ -1,0 +1,350 @@
+"""Sessions that take a batch at a time give what the loop over rows gives, and both what the rows say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from holdfast.common import Row, Types
+from holdfast.datastream import (
+    AggregateFunction,
+    OutputTag,
+    ProcessWindowFunction,
+    StreamExecutionEnvironment,
+    windowed_stream,
+)
+from holdfast.datastream.aggregates import Count, Sum
+from holdfast.datastream.window import (
+    ContinuousEventTimeTrigger,
+    CountEvictor,
+    EventTimeSessionWindows,
+    EventTimeTrigger,
+    ProcessingTimeSessionWindows,
+)
+from holdfast.errors import FunctionError, ProgramError
+from holdfast.runtime.windowing import sessions
+from holdfast.runtime.windowing.operator import WindowOperator
+from holdfast.runtime.windowing.sessions import SessionOperator
+from holdfast.state import keyed_backend
+from holdfast.state.lmdb.backend import LmdbBackend
+from holdfast.testing import KeyedOperatorHarness
+from holdfast.testing.outputs import Output
+from tests.testing.test_windows_by_column import Step, capture, send
+from tests.testing.window_oracle import WindowOracle
+
+#: Who, what, and the gap behind it.
+CLICK = Types.ROW_NAMED(["user", "page", "gap"], [Types.STRING(), Types.STRING(), Types.INT()])
+LATE = OutputTag("late", CLICK)
+FIRED = Types.TUPLE([Types.STRING(), Types.LONG(), Types.LONG(), Types.LONG(), Types.STRING()])
+
+
+class Path(AggregateFunction):
+    """Says of its results how they came about. Its accumulator is a list that it changes, and may have nothing."""
+
+    def create_accumulator(self) -> list[str]:
+        return ["<"]
+
+    def add(self, value: Row, accumulator: list[str]) -> list[str] | None:
+        if value[1] == "forget":
+            return None
+        accumulator.append(value[1])
+        return accumulator
+
+    def get_result(self, accumulator: list[str]) -> str:
+        return "".join(accumulator)
+
+    def merge(self, acc_a: list[str], acc_b: list[str]) -> list[str]:
+        acc_a.append(f"({''.join(acc_b)})")
+        return acc_a
+
+
+class Name(ProcessWindowFunction):
+    """The path of a session, with what the function sees of time."""
+
+    def process(self, key: str, context: ProcessWindowFunction.Context, elements: Iterable[Any]) -> Iterable[Any]:
+        (path,) = elements
+        window = context.window()
+        yield key, window.start, window.end, context.current_watermark(), path if isinstance(path, str) else path[1]
+
+
+def last_two(first: Row, second: Row) -> Row:
+    return second if second[1] == "forget" else Row(first[0], f"({first[1]}{second[1]})", 0)
+
+
+#: Functions of sessions, by name.
+FUNCTIONS = {
+    "aggregate": lambda windows: windows.aggregate(Path(), Name(), Types.LIST(Types.STRING()), FIRED),
+    "pickled": lambda windows: windows.aggregate(Path(), Name(), None, FIRED),
+    "reduce": lambda windows: windows.reduce(last_two, Name(), FIRED),
+}
+
+
+@dataclass(frozen=True)
+class Program:
+    function: str
+    #: None: each row brings its own.
+    gap: int | None
+    lateness: int
+
+    def assigner(self) -> Any:
+        if self.gap is None:
+            return EventTimeSessionWindows.with_dynamic_gap(lambda row: row[2])
+        return EventTimeSessionWindows.with_gap(self.gap)
+
+    def options(self, backend: str) -> dict[str, Any]:
+        def operation(stream: Any, _: Any) -> Any:
+            windows = stream.window(self.assigner()).allowed_lateness(self.lateness).side_output_late_data(LATE)
+            return FUNCTIONS[self.function](windows)
+
+        return {
+            "function": None,
+            "key_selector": "user",
+            "operation": operation,
+            "input_type": CLICK,
+            "side_outputs": [LATE],
+            "backend": backend,
+            "max_parallelism": 16,
+        }
+
+
+@contextmanager
+def batches_of(least: int | None, cache: int = 500_000) -> Iterator[None]:
+    """Batches of so many rows and more are taken at a time; None: all rows by the loop. ``cache``: entries that are
+    held until they are written early.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Output, "capture", capture)
+        patch.setattr(keyed_backend, "_EPOCH_CACHE", cache)
+        if cache < 500_000:
+            patch.setattr(LmdbBackend, "cache_limit", cache)
+        if least is None:
+            patch.setattr(windowed_stream, "operator_of", lambda spec: WindowOperator)
+        else:
+            patch.setattr(sessions, "LEAST_ROWS", least)
+        yield
+
+
+class Story:
+    """The subtasks of one run, and all that came out of them: by subtask, in order."""
+
+    def __init__(self, program: Program, backend: str) -> None:
+        self.harnesses = KeyedOperatorHarness.parallel(1, **program.options(backend))
+        self.out: list[Any] = []
+        self.late: list[Any] = []
+
+    def run(self, steps: list[Step]) -> tuple[list[Any], list[Any]]:
+        for step in steps:
+            for harness in self.harnesses:
+                send(harness, step.rows)
+            getattr(self, step.then)(step.rows[-1][2])
+        self.harnesses.end_input()
+        timers = [harness.num_event_time_timers() for harness in self.harnesses]
+        self._take()
+        self.harnesses.close()
+        assert timers == [0] * len(timers)
+        return self.out, self.late
+
+    def go_on(self, watermark: int) -> None: ...
+
+    def epoch(self, watermark: int) -> None:
+        self.harnesses.end_epoch()
+
+    def another_worker(self, watermark: int) -> None:
+        for harness in self.harnesses:
+            harness.end_epoch().forget_live_objects()
+
+    def rescale(self, watermark: int) -> None:
+        snapshot = self.harnesses.snapshot()
+        parallelism = 3 - len(self.harnesses)
+        self._take()
+        self.harnesses = self.harnesses.rescaled(parallelism, snapshot)
+        self.harnesses.advance_watermark(watermark)
+
+    def _take(self) -> None:
+        for harness in self.harnesses:
+            self.out += harness.timestamped_output()
+            self.late += [tuple(row) for row in harness.side_output(LATE)]
+
+
+class SessionOracle(WindowOracle):
+    """Its values are rows, which say themselves how long their windows are."""
+
+    def push_click(self, row: Row, time: int, gap: int) -> None:
+        self.assign = lambda _: [(time, time + gap)]
+        before = len(self.late)
+        self.push((row[0], row), time)  # type: ignore[arg-type]  # the key goes along
+        self.late[before:] = [row for _ in self.late[before:]]  # type: ignore[misc]  # and is taken off
+
+    def _fire(self, key: Any, window: Any) -> None:
+        pages = sorted(row[1] for row in self.windows[key][window])  # type: ignore[index]  # rows are the values
+        self.fired.append((key, *window, "".join(pages)))  # type: ignore[arg-type]
+
+
+def pages_of(fired: tuple[Any, ...]) -> tuple[Any, ...]:
+    """What came out, without the order of pages."""
+    user, start, end, _, path = fired
+    return user, start, end, "".join(sorted(letter for letter in path if letter.isalpha()))
+
+
+CLICKS = st.builds(Row, st.sampled_from("ab"), st.sampled_from("uvwxyz"), st.integers(1, 12))
+GAPS = st.none() | st.integers(1, 9)
+PROGRAMS = st.builds(Program, st.sampled_from(list(FUNCTIONS)), GAPS, st.sampled_from([0, 3, 9]))
+
+
+@st.composite
+def stories(draw: Any, pages: st.SearchStrategy[Row] = CLICKS) -> list[Step]:
+    now, steps = draw(st.integers(-60, 20)), []
+    ahead_of_rows = st.sampled_from([0, 0, 0, 1, 4, 15])
+    for _ in range(draw(st.integers(1, 4))):
+        rows = []
+        for click, time, ahead in draw(
+            st.lists(st.tuples(pages, st.integers(-14, 22), ahead_of_rows), min_size=1, max_size=16)
+        ):
+            now += ahead
+            rows.append((click, now + time, now))
+        steps.append(Step(rows, draw(st.sampled_from(["go_on", "epoch", "another_worker", "rescale"]))))
+    return steps
+
+
+@pytest.mark.parametrize("backend", ["heap", "lmdb", "rocksdb"])
+def test_batches_give_what_the_loop_and_the_rows_give(backend: str) -> None:
+    @settings(max_examples=100 if backend == "heap" else 10, deadline=None)
+    @given(program=PROGRAMS, steps=stories(), least=st.sampled_from([1, 1, 5]), cache=st.sampled_from([2, 500_000]))
+    def check(program: Program, steps: list[Step], least: int, cache: int) -> None:
+        oracle = SessionOracle(lambda time: [], merging=True, lateness=program.lateness)
+        for step in steps:
+            for row, time, watermark in step.rows:
+                oracle.advance(watermark)
+                oracle.push_click(row, time, program.gap or row[2])
+        oracle.advance((1 << 63) - 1)
+        with batches_of(None):
+            looped, late = Story(program, backend).run(steps)
+        with batches_of(least, cache):
+            batched, late_of_batches = Story(program, backend).run(steps)
+        assert batched == looped
+        assert late_of_batches == late
+        assert sorted(pages_of(row) for row, _ in looped) == sorted(oracle.fired)
+        assert sorted(late) == sorted(map(tuple, oracle.late))
+
+    check()
+
+
+FORGETFUL = st.builds(Row, st.just("a"), st.sampled_from(["x", "y", "forget"]), st.integers(1, 12))
+
+
+@settings(max_examples=50, deadline=None)
+@given(program=PROGRAMS, steps=stories(FORGETFUL))
+def test_functions_that_keep_nothing(program: Program, steps: list[Step]) -> None:
+    with batches_of(None):
+        looped = Story(program, "heap").run(steps)
+    with batches_of(1):
+        assert Story(program, "heap").run(steps) == looped
+
+
+def click(user: str, page: str, gap: int = 5) -> Row:
+    return Row(user, page, gap)
+
+
+def harness(make: Any, **changes: Any) -> KeyedOperatorHarness:
+    return KeyedOperatorHarness(None, "user", operation=lambda stream, _: make(stream), input_type=CLICK, **changes)
+
+
+def paths(stream: Any) -> Any:
+    return stream.window(EventTimeSessionWindows.with_gap(5)).aggregate(Path(), Name(), None, FIRED)
+
+
+def test_a_session_that_goes_on_keeps_its_timer() -> None:
+    with batches_of(1), harness(paths) as windows:
+        windows.push_all([click("a", "x"), click("b", "u")], [0, 1])
+        for time in range(1, 20, 3):
+            windows.push_all([click("a", "y")], [time]).end_epoch()
+            assert windows.num_event_time_timers() == 2
+        windows.advance_watermark(10)
+        assert [row[:3] for row in windows.take_output()] == [("b", 1, 6)]
+        assert windows.num_event_time_timers() == 1
+        windows.advance_watermark(23)
+        assert [row[:3] for row in windows.take_output()] == [("a", 0, 24)]
+        assert windows.num_event_time_timers() == 0
+
+
+@pytest.mark.parametrize("lateness", [0, 3])
+@pytest.mark.parametrize("trigger", [ContinuousEventTimeTrigger.of(1_000), EventTimeTrigger.create()])
+def test_other_windows_take_up_sessions_whose_timers_are_early(trigger: Any, lateness: int) -> None:
+    def other(stream: Any) -> Any:
+        windows = stream.window(EventTimeSessionWindows.with_gap(5)).trigger(trigger).allowed_lateness(lateness)
+        return windows.aggregate(Path(), Name(), None, FIRED)
+
+    with batches_of(1), harness(paths) as first:
+        first.push_all([click("a", "x")], [0]).push_all([click("a", "y")], [4]).push_all([click("a", "z")], [8])
+        with harness(other, snapshot=first.snapshot()) as second:
+            second.advance_watermark(11)
+            assert second.output() == []
+            second.advance_watermark(12)
+            assert [row[:3] for row in second.output()] == [("a", 0, 13)]
+            second.advance_watermark(12 + lateness)
+            assert len(second.output()) == 1
+            assert second.num_event_time_timers() == 0
+
+
+def test_an_error_names_the_row_and_the_key() -> None:
+    class Broken(Path):
+        def add(self, value: Row, accumulator: list[str]) -> list[str]:
+            raise ValueError("no such page")
+
+    def broken(stream: Any) -> Any:
+        return stream.window(EventTimeSessionWindows.with_gap(5)).aggregate(Broken(), Name(), None, FIRED)
+
+    with batches_of(1), harness(broken) as windows, pytest.raises(FunctionError, match=r"key 'a'.*no such page.*user"):
+        windows.push_all([click("a", "x")], [0])
+
+
+def test_a_gap_that_is_none() -> None:
+    def dynamic(stream: Any) -> Any:
+        windows = stream.window(EventTimeSessionWindows.with_dynamic_gap(lambda row: 10 // row[2] - 5))
+        return windows.aggregate(Path(), Name(), None, FIRED)
+
+    with batches_of(1), harness(dynamic) as windows, pytest.raises(ProgramError, match="must be above 0"):
+        windows.push_all([click("a", "x", 1), click("a", "x", 2)], [0, 1])
+    with batches_of(1), harness(dynamic) as windows, pytest.raises(FunctionError, match=r"key 'b'.*ZeroDivision"):
+        windows.push_all([click("a", "x", 1), click("b", "x", 0)], [0, 1])
+
+
+def test_the_end_of_time() -> None:
+    last = (1 << 63) - 2
+    for least in (None, 1):
+        with batches_of(least), harness(paths) as windows:
+            windows.push_all([click("a", "x"), click("a", "y")], [last - 20, last - 18]).advance_watermark(last)
+            assert [(*row[:3], row[4]) for row in windows.output()] == [("a", last - 20, last - 13, "<xy")]
+
+
+def factory(make: Any) -> Any:
+    env = StreamExecutionEnvironment.get_execution_environment()
+    return make(env.from_collection([click("a", "x")], CLICK).key_by("user"))._node.factory
+
+
+class Mine(EventTimeSessionWindows):
+    """May assign rows as it likes."""
+
+
+def test_which_sessions_take_a_batch_at_a_time() -> None:
+    gap = EventTimeSessionWindows.with_gap(5)
+    assert factory(paths) is SessionOperator
+    assert factory(lambda s: s.window(gap).reduce(last_two)) is SessionOperator
+    assert factory(lambda s: s.window(gap).allowed_lateness(3).reduce(last_two)) is SessionOperator
+    assert factory(lambda s: s.window(gap).aggregate(rows=Count(), gaps=Sum("gap"))) is SessionOperator
+    dynamic = EventTimeSessionWindows.with_dynamic_gap(lambda row: row[2])
+    assert factory(lambda s: s.window(dynamic).reduce(last_two)) is SessionOperator
+    by_clock = ProcessingTimeSessionWindows.with_gap(5)
+    every = ContinuousEventTimeTrigger.of(3)
+    assert factory(lambda s: s.window(by_clock).reduce(last_two)) is WindowOperator
+    assert factory(lambda s: s.window(gap).trigger(every).reduce(last_two)) is WindowOperator
+    assert factory(lambda s: s.window(Mine(5)).reduce(last_two)) is WindowOperator
+    assert factory(lambda s: s.window(gap).process(Name(), FIRED)) is WindowOperator
+    evicting = factory(lambda s: s.window(gap).evictor(CountEvictor.of(2)).reduce(last_two))
+    assert not issubclass(evicting, SessionOperator)
