@@ -19,6 +19,7 @@ from holdfast.datastream.connectors.file_system import FileSink
 from holdfast.datastream.window import SlidingEventTimeWindows
 from holdfast.runtime.epoch import EpochSpec
 from holdfast.runtime.windowing import by_column
+from holdfast.runtime.windowing.by_column import ColumnWindowOperator
 from tests.integration.programs import Scripted, environment, published
 from tests.spark.in_process import InProcessSpark, settings
 
@@ -75,7 +76,7 @@ def add_windows(source: DataStream, directory: Path) -> None:
 
 @pytest.fixture(autouse=True)
 def small_batches_by_column(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(by_column, "LEAST_ROWS", 4)
+    monkeypatch.setattr(ColumnWindowOperator, "least_rows", 4)
     monkeypatch.setattr(by_column, "LEAST_TIMERS", 2)
 
 
@@ -124,7 +125,7 @@ def test_aggregates_of_windows_over_a_savepoint(
     path = run_until(env.execute_async("before"), 4, form)
     if form is SavepointFormat.CANONICAL:
         changes["state.backend.type"] = "heap"
-    monkeypatch.setattr(by_column, "LEAST_ROWS", 1 << 60)
+    monkeypatch.setattr(ColumnWindowOperator, "least_rows", 1 << 60)
     env = environment(**settings(tmp_path, **changes, **{"execution.state-recovery.path": path})).set_parallelism(5)
     add_program(env, tmp_path)
     env.execute("after")

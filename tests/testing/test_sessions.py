@@ -31,12 +31,9 @@ from holdfast.errors import FunctionError, ProgramError
 from holdfast.runtime.windowing import sessions
 from holdfast.runtime.windowing.operator import WindowOperator
 from holdfast.runtime.windowing.sessions import SessionOperator
-from holdfast.state import keyed_backend
-from holdfast.state.lmdb.backend import LmdbBackend
 from holdfast.testing import KeyedOperatorHarness
-from holdfast.testing.outputs import Output
-from tests.testing.test_windows_by_column import Step, capture, send
 from tests.testing.window_oracle import WindowOracle
+from tests.testing.window_stories import LARGE_CACHE, Step, Story, caches_of
 
 #: Who, what, and the gap behind it.
 CLICK = Types.ROW_NAMED(["user", "page", "gap"], [Types.STRING(), Types.STRING(), Types.INT()])
@@ -107,69 +104,19 @@ class Program:
             "key_selector": "user",
             "operation": operation,
             "input_type": CLICK,
-            "side_outputs": [LATE],
             "backend": backend,
-            "max_parallelism": 16,
         }
 
 
 @contextmanager
-def batches_of(least: int | None, cache: int = 500_000) -> Iterator[None]:
-    """Batches of so many rows and more are taken at a time; None: all rows by the loop. ``cache``: entries that are
-    held until they are written early.
-    """
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Output, "capture", capture)
-        patch.setattr(keyed_backend, "_EPOCH_CACHE", cache)
-        if cache < 500_000:
-            patch.setattr(LmdbBackend, "cache_limit", cache)
+def batches_of(least: int | None, cache: int = LARGE_CACHE) -> Iterator[None]:
+    """Batches of so many rows and more are taken at a time; None: all rows by the loop."""
+    with caches_of(cache) as patch:
         if least is None:
             patch.setattr(windowed_stream, "operator_of", lambda spec: WindowOperator)
         else:
             patch.setattr(sessions, "LEAST_ROWS", least)
         yield
-
-
-class Story:
-    """The subtasks of one run, and all that came out of them: by subtask, in order."""
-
-    def __init__(self, program: Program, backend: str) -> None:
-        self.harnesses = KeyedOperatorHarness.parallel(1, **program.options(backend))
-        self.out: list[Any] = []
-        self.late: list[Any] = []
-
-    def run(self, steps: list[Step]) -> tuple[list[Any], list[Any]]:
-        for step in steps:
-            for harness in self.harnesses:
-                send(harness, step.rows)
-            getattr(self, step.then)(step.rows[-1][2])
-        self.harnesses.end_input()
-        timers = [harness.num_event_time_timers() for harness in self.harnesses]
-        self._take()
-        self.harnesses.close()
-        assert timers == [0] * len(timers)
-        return self.out, self.late
-
-    def go_on(self, watermark: int) -> None: ...
-
-    def epoch(self, watermark: int) -> None:
-        self.harnesses.end_epoch()
-
-    def another_worker(self, watermark: int) -> None:
-        for harness in self.harnesses:
-            harness.end_epoch().forget_live_objects()
-
-    def rescale(self, watermark: int) -> None:
-        snapshot = self.harnesses.snapshot()
-        parallelism = 3 - len(self.harnesses)
-        self._take()
-        self.harnesses = self.harnesses.rescaled(parallelism, snapshot)
-        self.harnesses.advance_watermark(watermark)
-
-    def _take(self) -> None:
-        for harness in self.harnesses:
-            self.out += harness.timestamped_output()
-            self.late += [tuple(row) for row in harness.side_output(LATE)]
 
 
 class SessionOracle(WindowOracle):
@@ -224,9 +171,9 @@ def test_batches_give_what_the_loop_and_the_rows_give(backend: str) -> None:
                 oracle.push_click(row, time, program.gap or row[2])
         oracle.advance((1 << 63) - 1)
         with batches_of(None):
-            looped, late = Story(program, backend).run(steps)
+            looped, late = Story(LATE, **program.options(backend)).run(steps)
         with batches_of(least, cache):
-            batched, late_of_batches = Story(program, backend).run(steps)
+            batched, late_of_batches = Story(LATE, **program.options(backend)).run(steps)
         assert batched == looped
         assert late_of_batches == late
         assert sorted(pages_of(row) for row, _ in looped) == sorted(oracle.fired)
@@ -242,9 +189,9 @@ FORGETFUL = st.builds(Row, st.just("a"), st.sampled_from(["x", "y", "forget"]), 
 @given(program=PROGRAMS, steps=stories(FORGETFUL))
 def test_functions_that_keep_nothing(program: Program, steps: list[Step]) -> None:
     with batches_of(None):
-        looped = Story(program, "heap").run(steps)
+        looped = Story(LATE, **program.options("heap")).run(steps)
     with batches_of(1):
-        assert Story(program, "heap").run(steps) == looped
+        assert Story(LATE, **program.options("heap")).run(steps) == looped
 
 
 def click(user: str, page: str, gap: int = 5) -> Row:

@@ -28,16 +28,13 @@ from holdfast.datastream.window import (
     TumblingProcessingTimeWindows,
 )
 from holdfast.errors import FunctionError, ProgramError
-from holdfast.runtime.batch import Batch
-from holdfast.runtime.envelope import Envelope, unpack_header
 from holdfast.runtime.windowing import by_column
 from holdfast.runtime.windowing.by_column import ColumnWindowOperator
+from holdfast.runtime.windowing.folded_windows import FoldedWindowOperator
 from holdfast.runtime.windowing.operator import WindowOperator
-from holdfast.state import keyed_backend
-from holdfast.state.lmdb.backend import LmdbBackend
 from holdfast.testing import KeyedOperatorHarness, OperatorHarness
-from holdfast.testing.outputs import Output
 from tests.testing.window_oracle import Window, WindowOracle
+from tests.testing.window_stories import LARGE_CACHE, Step, Story, caches_of
 
 SALE = Types.ROW_NAMED(["shop", "till", "price", "weight"], [Types.STRING(), Types.INT(), Types.LONG(), Types.DOUBLE()])
 LATE = OutputTag("late", SALE)
@@ -101,14 +98,6 @@ class Windows:
         return [(start, start + self.size) for start in starts]
 
 
-@dataclass(frozen=True)
-class Step:
-    """Rows of one batch, each with its time and the watermark with which it comes, and what happens then."""
-
-    rows: list[tuple[Row, int, int]]
-    then: str
-
-
 def options(windows: Windows, key: list[str], backend: str) -> dict[str, Any]:
     def operation(stream: Any, _: Any) -> Any:
         windowed = stream.window(windows.assigner()).allowed_lateness(windows.lateness).side_output_late_data(LATE)
@@ -119,46 +108,16 @@ def options(windows: Windows, key: list[str], backend: str) -> dict[str, Any]:
         "key_selector": key,
         "operation": operation,
         "input_type": SALE,
-        "side_outputs": [LATE],
         "backend": backend,
-        "max_parallelism": 16,
     }
 
 
-def send(harness: Any, rows: list[tuple[Row, int, int]]) -> None:
-    """Rows in one batch, each with a watermark of its own."""
-    epochs = harness._epochs
-    epochs.run()
-    (target,) = epochs.inputs
-    mine = [row for row in rows if harness.owns(row[0])]
-    if mine:
-        values, times, watermarks = (list(column) for column in zip(*mine, strict=True))
-        target._router.collect(Batch(values, times, watermarks))
-        target._router.flush()
-        epochs._deliver()
-    harness.advance_watermark(rows[-1][2])
-
-
-def capture(output: Output, envelope: Envelope) -> None:
-    """As a harness does, with the watermarks of rows beside their times."""
-    header, body = unpack_header(envelope.payload)
-    if envelope.edge == output.edge_id and header.rows:
-        batch = output._reader.read(header, body)
-        assert batch.timestamps is not None and batch.watermarks is not None
-        times: Any = zip(batch.timestamps, batch.watermarks, strict=True)
-        output.rows += zip(batch.values, times, strict=True)
-
-
 @contextmanager
-def columns(used: bool, cache: int = 500_000) -> Iterator[None]:
-    """All by column, or nothing. ``cache``: entries that are held until they are written early."""
-    with pytest.MonkeyPatch.context() as patch:
+def columns(used: bool, cache: int = LARGE_CACHE) -> Iterator[None]:
+    """All by column, or nothing."""
+    with caches_of(cache) as patch:
         least = 1 if used else 1 << 60
-        patch.setattr(Output, "capture", capture)
-        patch.setattr(keyed_backend, "_EPOCH_CACHE", cache)
-        if cache < 500_000:
-            patch.setattr(LmdbBackend, "cache_limit", cache)
-        patch.setattr(by_column, "LEAST_ROWS", least)
+        patch.setattr(ColumnWindowOperator, "least_rows", least)
         patch.setattr(by_column, "LEAST_TIMERS", least)
         if used:
             patch.setattr(WindowOperator, "process", refuse)
@@ -167,48 +126,6 @@ def columns(used: bool, cache: int = 500_000) -> Iterator[None]:
 
 def refuse(*_: Any) -> None:
     raise AssertionError("a batch went through the loop")
-
-
-class Story:
-    """The subtasks of one run, and all that came out of them: by subtask, in order."""
-
-    def __init__(self, windows: Windows, key: list[str], backend: str) -> None:
-        self.harnesses = KeyedOperatorHarness.parallel(1, **options(windows, key, backend))
-        self.out: list[Any] = []
-        self.late: list[Any] = []
-
-    def run(self, steps: list[Step]) -> tuple[list[Any], list[Any]]:
-        for step in steps:
-            for harness in self.harnesses:
-                send(harness, step.rows)
-            getattr(self, step.then)(step.rows[-1][2])
-        self.harnesses.end_input()
-        timers = [harness.num_event_time_timers() for harness in self.harnesses]
-        self._take()
-        self.harnesses.close()
-        assert timers == [0] * len(timers)
-        return self.out, self.late
-
-    def go_on(self, watermark: int) -> None: ...
-
-    def epoch(self, watermark: int) -> None:
-        self.harnesses.end_epoch()
-
-    def another_worker(self, watermark: int) -> None:
-        for harness in self.harnesses:
-            harness.end_epoch().forget_live_objects()
-
-    def rescale(self, watermark: int) -> None:
-        snapshot = self.harnesses.snapshot()
-        parallelism = 3 - len(self.harnesses)
-        self._take()
-        self.harnesses = self.harnesses.rescaled(parallelism, snapshot)
-        self.harnesses.advance_watermark(watermark)
-
-    def _take(self) -> None:
-        for harness in self.harnesses:
-            self.out += [(tuple(row), time) for row, time in harness.timestamped_output()]
-            self.late += [tuple(row) for row in harness.side_output(LATE)]
 
 
 PRICES = st.none() | st.integers(-50, 50)
@@ -254,9 +171,9 @@ def test_columns_give_what_the_loop_and_the_rows_give(backend: str, key: list[st
                 oracle.push_sale(row, tuple(row[: len(key)]), time)
         oracle.advance((1 << 63) - 1)
         with columns(used=False):
-            looped, late = Story(windows, key, backend).run(steps)
+            looped, late = Story(LATE, **options(windows, key, backend)).run(steps)
         with columns(used=True, cache=cache):
-            by_columns, late_by_columns = Story(windows, key, backend).run(steps)
+            by_columns, late_by_columns = Story(LATE, **options(windows, key, backend)).run(steps)
         assert list(map(repr, by_columns)) == list(map(repr, looped))
         assert list(map(repr, late_by_columns)) == list(map(repr, late))
         assert texts([row for row, _ in looped]) == texts(oracle.fired)
@@ -291,7 +208,7 @@ def test_windows_by_the_clock(assigner: Any, used: bool) -> None:
 def test_a_sum_that_passes_64_bits_is_refused(used: bool) -> None:
     large = (1 << 63) - 1
     with pytest.MonkeyPatch.context() as patch, harness(summed) as windows:
-        patch.setattr(by_column, "LEAST_ROWS", 1 if used else 1 << 60)
+        patch.setattr(ColumnWindowOperator, "least_rows", 1 if used else 1 << 60)
         windows.push_all([sale("a", large), sale("a", -5), sale("a", 5)], [1, 2, 3])
         windows.push_all([sale("b", 1)], [1]).advance_watermark(9)
         assert sorted(map(tuple, windows.take_output())) == [("a", 0, 10, large), ("b", 0, 10, 1)]
@@ -354,7 +271,7 @@ def test_which_windows_work_by_column() -> None:
     assert late.factory is ColumnWindowOperator
     assert node(lambda s: s.window(hours).trigger(CountTrigger.of(2)).aggregate(rows=Count())).factory is WindowOperator
     assert node(lambda s: s.window(Mine.of(10)).aggregate(rows=Count())).factory is WindowOperator
-    assert node(summed, "weight").factory is WindowOperator, "of floating keys, 0.0 and -0.0 are one"
+    assert node(summed, "weight").factory is FoldedWindowOperator, "of floating keys, 0.0 and -0.0 are one"
 
 
 class Mine(TumblingEventTimeWindows):
@@ -448,6 +365,6 @@ def test_windows_that_are_far_from_each_other() -> None:
         return stream.window(assigner).aggregate(rows=Count())
 
     with pytest.MonkeyPatch.context() as patch, harness(windows) as made:
-        patch.setattr(by_column, "LEAST_ROWS", 1)
+        patch.setattr(ColumnWindowOperator, "least_rows", 1)
         made.push_all([sale("a", 1), sale("a", 2)], [5, 1000]).advance_watermark(2000)
         assert [tuple(row) for row in made.output()] == [("a", 2, 12, 1)]

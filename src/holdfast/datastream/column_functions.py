@@ -89,13 +89,14 @@ def windows_by_column(spec: WindowSpec, key_type: TypeInformation) -> bool:
     """Whether columns give what a loop gives: in windows of a fixed size with their own trigger, where equal keys are
     equal to Arrow.
     """
-    usual = EventTimeTrigger if spec.assigner.is_event_time() else ProcessingTimeTrigger
     keys = key_type.field_types if isinstance(key_type, TupleTypeInfo) else (key_type,)
-    return (
-        type(spec.assigner) in _FIXED_SIZE
-        and type(spec.trigger) is usual
-        and all(isinstance(one, BasicTypeInfo) and one.basic in COLUMN_KEYS for one in keys)
-    )
+    return has_fixed_windows(spec) and all(isinstance(one, BasicTypeInfo) and one.basic in COLUMN_KEYS for one in keys)
+
+
+def has_fixed_windows(spec: WindowSpec) -> bool:
+    """Whether its windows have a fixed size and their own trigger."""
+    usual = EventTimeTrigger if spec.assigner.is_event_time() else ProcessingTimeTrigger
+    return type(spec.assigner) in _FIXED_SIZE and type(spec.trigger) is usual
 
 
 def _aggregation(row_type: TypeInformation, key_columns: tuple[str, ...], aggregates: Mapping[str, Any]) -> Aggregation:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self
 
-from holdfast.datastream.column_functions import window_aggregation_of, windows_by_column
+from holdfast.datastream.column_functions import has_fixed_windows, window_aggregation_of, windows_by_column
 from holdfast.datastream.functions import AggregateFunction, ReduceFunction
 from holdfast.datastream.window_functions import (
     AllWindowFunction,
@@ -21,6 +21,7 @@ from holdfast.runtime.windowing.by_column import ColumnWindowOperator
 from holdfast.runtime.windowing.count_windows import CountSlidingWindowAssigner, CountTumblingWindowAssigner
 from holdfast.runtime.windowing.evicting import EvictingWindowOperator
 from holdfast.runtime.windowing.evictors import Evictor
+from holdfast.runtime.windowing.folded_windows import FoldedWindowOperator
 from holdfast.runtime.windowing.functions import (
     AggregateFirst,
     CallApply,
@@ -260,10 +261,13 @@ class AllWindowedStream(_Windowed):
 
 
 def operator_of(spec: WindowSpec) -> type[WindowOperator]:
-    """What a row at a time is added to windows by."""
-    fires_at_end = type(spec.trigger) is EventTimeTrigger
+    """What adds rows to windows: batches where a function reduces or aggregates them, else one row at a time."""
+    if spec.contents.kind == "list":
+        return WindowOperator
+    if has_fixed_windows(spec):
+        return FoldedWindowOperator
     sessions = type(spec.assigner) in (EventTimeSessionWindows, DynamicEventTimeSessionWindows)
-    return SessionOperator if sessions and fires_at_end and spec.contents.kind != "list" else WindowOperator
+    return SessionOperator if sessions and type(spec.trigger) is EventTimeTrigger else WindowOperator
 
 
 def count_windows(size: int, slide: int) -> WindowAssigner[Any, Any]:

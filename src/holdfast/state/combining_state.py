@@ -25,6 +25,36 @@ class CombiningState(SingleValue, MergingNamespaces):
         """Set it. For an operator that owns it."""
         self._set(kept)
 
+    def kept_many(self, identities: Sequence[Hashable], keys: Sequence[Any]) -> list[Any]:
+        """The same of several keys, which are known by their identities too."""
+        found: list[Any] = []
+        for start in range(0, len(keys), AT_ONCE):
+            some = slice(start, start + AT_ONCE)
+            cached = self._cached_many(identities[some], keys[some], read=True)
+            found += [self._cells.open(one.cell) for one in cached]
+        return found
+
+    def keep_many(self, identities: Sequence[Hashable], keys: Sequence[Any], kept: Sequence[Any]) -> None:
+        """Set those of several keys. For an operator that owns them."""
+        for start in range(0, len(keys), AT_ONCE):
+            some = slice(start, start + AT_ONCE)
+            self._write_many(self._cached_many(identities[some], keys[some], read=False), kept[some])
+
+    def remove_many(self, identities: Sequence[Hashable], keys: Sequence[Any]) -> None:
+        """Those of several keys, each once. Of those that were never stored nothing is left."""
+        for start in range(0, len(keys), AT_ONCE):
+            some = slice(start, start + AT_ONCE)
+            removed = self._cached_many(identities[some], keys[some], read=False)
+            self._write_many(removed, [None] * len(removed))
+            for identity, cached in zip(identities[some], removed, strict=True):
+                if cached.absent_in == self._flush:
+                    del self._live[identity]
+
+    def is_absent(self, identity: Hashable) -> bool:
+        """Whether the store is known to have nothing of a key."""
+        cached = self._live.get(identity)
+        return cached is not None and cached.absent_in == self._flush
+
     @abstractmethod
     def folded(self, value: Any, kept: Any) -> Any:
         """What is to be kept when a value comes to what was."""
@@ -104,38 +134,6 @@ class KeyedAggregatingState(CombiningState, AggregatingState[Any, Any]):
 
     def folded(self, value: Any, kept: Any) -> Any:
         return self._function.add(value, self._function.create_accumulator() if kept is None else kept)
-
-    def accumulators(self, identities: Sequence[Hashable], keys: Sequence[Any]) -> list[Any]:
-        """Those of several keys, which are known by their identities too; None for a key without one."""
-        found: list[Any] = []
-        for start in range(0, len(keys), AT_ONCE):
-            some = slice(start, start + AT_ONCE)
-            cached = self._cached_many(identities[some], keys[some], read=True)
-            found += [self._cells.open(one.cell) for one in cached]
-        return found
-
-    def put_accumulators(
-        self, identities: Sequence[Hashable], keys: Sequence[Any], accumulators: Sequence[Any]
-    ) -> None:
-        """Set those of several keys. For an operator that owns them."""
-        for start in range(0, len(keys), AT_ONCE):
-            some = slice(start, start + AT_ONCE)
-            self._write_many(self._cached_many(identities[some], keys[some], read=False), accumulators[some])
-
-    def remove_accumulators(self, identities: Sequence[Hashable], keys: Sequence[Any]) -> None:
-        """Those of several keys, each once. Of those that were never stored nothing is left."""
-        for start in range(0, len(keys), AT_ONCE):
-            some = slice(start, start + AT_ONCE)
-            removed = self._cached_many(identities[some], keys[some], read=False)
-            self._write_many(removed, [None] * len(removed))
-            for identity, cached in zip(identities[some], removed, strict=True):
-                if cached.absent_in == self._flush:
-                    del self._live[identity]
-
-    def is_absent(self, identity: Hashable) -> bool:
-        """Whether the store is known to have nothing of a key."""
-        cached = self._live.get(identity)
-        return cached is not None and cached.absent_in == self._flush
 
     def combined(self, left: Any, right: Any) -> Any:
         return self._function.merge(left, right)

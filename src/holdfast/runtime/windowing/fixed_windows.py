@@ -1,0 +1,190 @@
+"""Tumbling and sliding windows of reduced or aggregated rows, a batch at a time.
+
+All rows of a batch that are in time go into their windows first (see ``rows_first``), each window of a key being
+touched once; windows that fire and rows that are late come after that in their order.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Hashable, Sequence
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+
+from holdfast.runtime.batch import Batch
+from holdfast.runtime.plan import OperatorSpec
+from holdfast.runtime.windowing.folding import Groups, Numbers
+from holdfast.runtime.windowing.rows_first import RowsFirstOperator
+from holdfast.runtime.windowing.time_windows import FixedSizeWindows
+from holdfast.runtime.windowing.windows import TimeWindow
+
+#: Rows in windows that are folded at once, so that windows fire before too many others are begun.
+_MOST_MEMBERS = 100_000
+#: Times, and lengths of time, beyond it are not computed with in 64 bits.
+_FAR = 1 << 60
+
+
+class KeysOfBatch:
+    """The keys of a batch, each once, and for each row the number of its key."""
+
+    def __init__(self, numbers: Numbers, identities: Sequence[Hashable], keys: Sequence[Any]) -> None:
+        self.numbers = numbers
+        self.identities = identities
+        self.keys = keys
+
+
+class FixedWindowOperator(RowsFirstOperator):
+    """Windows of a fixed size that fire by their usual trigger. State is that of the loop, which takes batches of few
+    rows.
+    """
+
+    #: A batch of fewer is faster in the loop.
+    least_rows: int
+
+    def __init__(self, spec: OperatorSpec) -> None:
+        super().__init__(spec)
+        self._assigner: FixedSizeWindows = self.plan.assigner  # type: ignore[assignment]  # no other comes here
+        self._far = self._assigner.size + self._assigner.slide + self._lateness >= _FAR
+
+    @abstractmethod
+    def _fits(self, batch: Batch) -> bool:
+        """Whether its rows need not take the loop."""
+
+    @abstractmethod
+    def _keys_of_batch(self, batch: Batch) -> KeysOfBatch: ...
+
+    @abstractmethod
+    def _folded(
+        self, batch: Batch, keys: KeysOfBatch, groups: Groups, rows: Numbers, before: list[Any]
+    ) -> list[Any] | None:
+        """What is kept of each group, of what was kept before and of its rows, in their order. None, with nothing done,
+        where the loop must do it.
+        """
+
+    # -- rows
+
+    def process(self, batch: Batch, input_index: int) -> None:
+        rows, most = len(batch), _MOST_MEMBERS // self._assigner.most_windows
+        if rows < self.least_rows or most < self.least_rows or self._far or not self._fits(batch):
+            super().process(batch, input_index)
+        elif rows <= most:
+            self._process_some(batch, input_index)
+        else:
+            for start in range(0, rows, most):
+                self._process_some(batch.part(start, min(start + most, rows)), input_index)
+
+    def _process_some(self, batch: Batch, input_index: int) -> None:
+        times = self._times(batch)
+        if times is None or not self._take_rows(batch, times):
+            super().process(batch, input_index)
+
+    def _times(self, batch: Batch) -> Numbers | None:
+        """What the rows are assigned to windows by; None where a loop is to do it."""
+        rows = len(batch)
+        if not self._event_time:
+            return np.full(rows, self.processing_time(), dtype=np.int64)
+        timestamps = batch.timestamps
+        if timestamps is None or None in timestamps:
+            return None
+        times: Numbers = np.array(timestamps, dtype=np.int64)
+        return times if max(-int(times.min()), int(times.max())) < _FAR else None
+
+    def _take_rows(self, batch: Batch, times: Numbers) -> bool:
+        """False, with nothing done, where a loop must do it."""
+        watermarks = self._watermarks(batch)
+        try:
+            rows, starts = self._assigner.starts_of(times)
+            keys = self._keys_of_batch(batch)
+            late: list[tuple[int, TimeWindow | None]] = []
+            if self._event_time:
+                in_time = starts + (self._assigner.size - 1) > watermarks[rows]
+                if not in_time.all() or self.plan.late_tag is not None:
+                    late = self._late(rows, starts, times, watermarks)
+                    rows, starts = rows[in_time], starts[in_time]
+            if not self._fold(batch, keys, rows, starts):
+                return False
+        except Exception as error:
+            raise self.failure(error, f"one of {len(batch)} rows of a batch") from error
+        self._let_time_pass(batch, keys, watermarks.tolist(), late)
+        self._flush()
+        return True
+
+    def _late(
+        self, rows: Numbers, starts: Numbers, times: Numbers, watermarks: Numbers
+    ) -> list[tuple[int, TimeWindow | None]]:
+        """Rows in the order in which they came: each with a window that has fired and is kept, or, where all its
+        windows are gone, with None.
+        """
+        size, now = self._assigner.size, watermarks[rows]
+        lasts = starts + (size - 1)
+        kept = lasts + self._lateness > now
+        again = np.flatnonzero(kept & (lasts <= now))
+        late: list[tuple[int, TimeWindow | None]] = [
+            (row, TimeWindow(start, start + size))
+            for row, start in zip(rows[again].tolist(), starts[again].tolist(), strict=True)
+        ]
+        if self.plan.late_tag is not None:
+            gone = np.bincount(rows[kept], minlength=len(times)) == 0
+            late += [(row, None) for row in np.flatnonzero(gone & (times + self._lateness <= watermarks)).tolist()]
+        return sorted(late, key=itemgetter(0))
+
+    def _fold(self, batch: Batch, keys: KeysOfBatch, rows: Numbers, starts: Numbers) -> bool:
+        """Put rows into windows, each touched once. False, with nothing done, where a loop must do it."""
+        if not len(rows):
+            return True
+        groups = Groups.of(starts, keys.numbers[rows], self._assigner.slide)
+        numbers = groups.keys.tolist()
+        identities, their_keys = ([some[number] for number in numbers] for some in (keys.identities, keys.keys))
+        size, contents = self._assigner.size, self._contents
+        windows = [(TimeWindow(start, start + size), slice(*bounds)) for start, *bounds in groups.windows()]
+        before: list[Any] = []
+        for window, some in windows:
+            contents.set_current_namespace(window)
+            before += contents.kept_many(identities[some], their_keys[some])
+        after = self._folded(batch, keys, groups, rows, before)
+        if after is None:
+            return False
+        for window, some in windows:
+            contents.set_current_namespace(window)
+            contents.keep_many(identities[some], their_keys[some], after[some])
+            last = window.max_timestamp()
+            added = dict(zip(identities[some], their_keys[some], strict=True))
+            for time in {last, last + self._lateness}:
+                self._cleanup_timers.register_many(time, window, added, self._is_new)
+        return True
+
+    def _is_new(self, identity: Hashable) -> bool:
+        """Whether a key surely had no timer for the end of the window that is at hand: it had no contents. A timer all
+        the same, of another trigger before a restore, would give nothing: without lateness there are none again.
+        """
+        return self._lateness == 0 and self._contents.is_absent(identity)
+
+    # -- time
+
+    def _let_time_pass(
+        self, batch: Batch, keys: KeysOfBatch, watermarks: list[int], late: list[tuple[int, TimeWindow | None]]
+    ) -> None:
+        """What happened between the rows, and with those that are late."""
+        positions = [row for row, _ in late]
+        numbers = keys.numbers[positions].tolist()
+        for (row, window), value, number in zip(late, batch.values_at(positions), numbers, strict=True):
+            self._come_to(watermarks, row)
+            self.key_context.key, self.key_context.identity = keys.keys[number], keys.identities[number]
+            if window is None:
+                assert batch.timestamps is not None
+                self.late(value, batch.timestamps[row])  # type: ignore[arg-type]  # none is None
+            else:
+                self._add_late(value, window)
+        self._come_to(watermarks, len(watermarks) - 1)
+
+    def _add_late(self, value: Any, window: TimeWindow) -> None:
+        """A row of the current key in a window that has fired, and fires again for it."""
+        self._contents.set_current_namespace(window)
+        try:
+            self._contents.add(value)
+            self.fire(window, keep=True)
+        except Exception as error:
+            raise self.failure(error, value, self.key_context.key) from error
+        self._cleanup_timers.register(self._cleanup_time(window), window)

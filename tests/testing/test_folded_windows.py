@@ -1,0 +1,209 @@
+"""Functions of a program over tumbling and sliding windows: batches of rows give what the loop over rows gives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from holdfast.common import Row, Types
+from holdfast.datastream import AggregateFunction, OutputTag, ProcessWindowFunction, windowed_stream
+from holdfast.datastream.window import CountTrigger, SlidingEventTimeWindows, TumblingEventTimeWindows
+from holdfast.errors import FunctionError
+from holdfast.runtime.windowing.folded_windows import FoldedWindowOperator
+from holdfast.runtime.windowing.operator import WindowOperator
+from holdfast.testing import KeyedOperatorHarness
+from tests.testing.window_oracle import WindowOracle
+from tests.testing.window_stories import LARGE_CACHE, Step, Story, caches_of, send
+
+VISIT = Types.ROW_NAMED(["user", "page"], [Types.STRING(), Types.STRING()])
+LATE = OutputTag("late", VISIT)
+FIRED = Types.TUPLE([Types.STRING(), Types.LONG(), Types.LONG(), Types.STRING()])
+
+
+class Pages(AggregateFunction):
+    """In their order. Its accumulator is a list that it changes, and may have nothing."""
+
+    def create_accumulator(self) -> list[str]:
+        return []
+
+    def add(self, value: Row, accumulator: list[str]) -> list[str] | None:
+        if value[1] == "forget":
+            return None
+        if value[1] == "fail":
+            raise ValueError("no such page")
+        accumulator.append(value[1])
+        return accumulator
+
+    def get_result(self, accumulator: list[str]) -> str:
+        return "".join(accumulator)
+
+    def merge(self, acc_a: list[str], acc_b: list[str]) -> list[str]:
+        return acc_a + acc_b
+
+
+class Name(ProcessWindowFunction):
+    def process(self, key: str, context: ProcessWindowFunction.Context, elements: Iterable[Any]) -> Iterable[Any]:
+        (found,) = elements
+        window = context.window()
+        yield key, window.start, window.end, found if isinstance(found, str) else found[1]
+
+
+def joined(first: Row, second: Row) -> Row:
+    return second if second[1] == "forget" else Row(first[0], first[1] + second[1])
+
+
+FUNCTIONS = {
+    "aggregate": lambda windows: windows.aggregate(Pages(), Name(), Types.LIST(Types.STRING()), FIRED),
+    "pickled": lambda windows: windows.aggregate(Pages(), Name(), None, FIRED),
+    "reduce": lambda windows: windows.reduce(joined, Name(), FIRED),
+}
+
+
+@dataclass(frozen=True)
+class Program:
+    function: str
+    size: int
+    slide: int
+    lateness: int
+
+    def options(self, backend: str) -> dict[str, Any]:
+        def operation(stream: Any, _: Any) -> Any:
+            if self.size == self.slide:
+                assigner: Any = TumblingEventTimeWindows.of(self.size)
+            else:
+                assigner = SlidingEventTimeWindows.of(self.size, self.slide)
+            windows = stream.window(assigner).allowed_lateness(self.lateness).side_output_late_data(LATE)
+            return FUNCTIONS[self.function](windows)
+
+        return {
+            "function": None,
+            "key_selector": "user",
+            "operation": operation,
+            "input_type": VISIT,
+            "backend": backend,
+        }
+
+    def windows_of(self, time: int) -> list[tuple[int, int]]:
+        latest = time // self.slide * self.slide
+        return [(start, start + self.size) for start in range(latest, time - self.size, -self.slide)]
+
+
+@contextmanager
+def batches_of(least: int | None, cache: int = LARGE_CACHE) -> Iterator[None]:
+    """Batches of so many rows and more are taken at a time; None: all rows by the loop."""
+    with caches_of(cache) as patch:
+        if least is None:
+            patch.setattr(windowed_stream, "operator_of", lambda spec: WindowOperator)
+        else:
+            patch.setattr(FoldedWindowOperator, "least_rows", least)
+        yield
+
+
+class VisitOracle(WindowOracle):
+    """Its values are rows."""
+
+    def push_visit(self, row: Row, time: int) -> None:
+        before = len(self.late)
+        self.push((row[0], row), time)  # type: ignore[arg-type]  # the key goes along
+        self.late[before:] = [row for _ in self.late[before:]]  # type: ignore[misc]  # and is taken off
+
+    def _fire(self, key: Any, window: Any) -> None:
+        pages = [row[1] for row in self.windows[key][window]]  # type: ignore[index]  # rows are the values
+        self.fired.append((key, *window, "".join(pages)))  # type: ignore[arg-type]
+
+
+VISITS = st.builds(Row, st.sampled_from("abc"), st.sampled_from("uvwxyz"))
+PROGRAMS = st.builds(
+    lambda function, size, slide, lateness: Program(function, size, slide or size, lateness),
+    st.sampled_from(list(FUNCTIONS)),
+    st.integers(1, 12),
+    st.none() | st.integers(1, 15),
+    st.sampled_from([0, 0, 1, 7]),
+)
+
+
+@st.composite
+def stories(draw: Any, visits: st.SearchStrategy[Row] = VISITS) -> list[Step]:
+    now, steps = draw(st.integers(-60, 20)), []
+    for _ in range(draw(st.integers(1, 4))):
+        rows = []
+        for visit, time, ahead in draw(
+            st.lists(st.tuples(visits, st.integers(-25, 12), st.sampled_from([0, 0, 1, 5])), min_size=1, max_size=14)
+        ):
+            now += ahead
+            rows.append((visit, now + time, now))
+        steps.append(Step(rows, draw(st.sampled_from(["go_on", "epoch", "another_worker", "rescale"]))))
+    return steps
+
+
+@pytest.mark.parametrize("backend", ["heap", "lmdb", "rocksdb"])
+def test_batches_give_what_the_loop_and_the_rows_give(backend: str) -> None:
+    @settings(max_examples=100 if backend == "heap" else 10, deadline=None)
+    @given(program=PROGRAMS, steps=stories(), least=st.sampled_from([1, 1, 5]), cache=st.sampled_from([2, LARGE_CACHE]))
+    def check(program: Program, steps: list[Step], least: int, cache: int) -> None:
+        oracle = VisitOracle(program.windows_of, lateness=program.lateness)
+        for step in steps:
+            for row, time, watermark in step.rows:
+                oracle.advance(watermark)
+                oracle.push_visit(row, time)
+        oracle.advance((1 << 63) - 1)
+        with batches_of(None):
+            looped, late = Story(LATE, **program.options(backend)).run(steps)
+        with batches_of(least, cache):
+            batched, late_of_batches = Story(LATE, **program.options(backend)).run(steps)
+        assert batched == looped
+        assert late_of_batches == late
+        assert sorted(row for row, _ in looped) == sorted(oracle.fired)
+        assert sorted(late) == sorted(map(tuple, oracle.late))
+
+    check()
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    program=PROGRAMS, steps=stories(st.builds(Row, st.sampled_from("ab"), st.sampled_from(["u", "v", "forget"])))
+)
+def test_functions_that_keep_nothing(program: Program, steps: list[Step]) -> None:
+    with batches_of(None):
+        looped = Story(LATE, **program.options("heap")).run(steps)
+    with batches_of(1):
+        assert Story(LATE, **program.options("heap")).run(steps) == looped
+
+
+def test_a_row_that_fails_is_named() -> None:
+    rows = [(Row("a", page), 5, 0) for page in ("u", "fail", "v")]
+    with batches_of(1):
+        (harness,) = KeyedOperatorHarness.parallel(
+            1, side_outputs=[LATE], **Program("aggregate", 10, 10, 0).options("heap")
+        )
+        with pytest.raises(FunctionError, match=r"key 'a': ValueError: no such page; the row was .*fail"):
+            send(harness, rows)
+        harness.close()
+
+
+def test_windows_with_another_trigger_take_the_loop() -> None:
+    def operator_of(trigger: Any) -> Any:
+        chosen: list[Any] = []
+
+        def operation(stream: Any, _: Any) -> Any:
+            windows = stream.window(TumblingEventTimeWindows.of(10))
+            windows = windows if trigger is None else windows.trigger(trigger)
+            with pytest.MonkeyPatch.context() as patch:
+                real = windowed_stream.operator_of
+                patch.setattr(windowed_stream, "operator_of", lambda spec: chosen.append(real(spec)) or chosen[-1])
+                return FUNCTIONS["reduce"](windows)
+
+        (harness,) = KeyedOperatorHarness.parallel(
+            1, function=None, key_selector="user", operation=operation, input_type=VISIT, backend="heap"
+        )
+        harness.close()
+        return chosen[-1]
+
+    assert operator_of(None) is FoldedWindowOperator
+    assert operator_of(CountTrigger.of(2)) is WindowOperator
