@@ -1,4 +1,4 @@
-"""Rows in batches through windows, with what happens between them: told to two ways of doing it, for the same result."""
+"""Rows in batches through windows, with what happens between them, told to two ways of doing it."""
 
 from __future__ import annotations
 

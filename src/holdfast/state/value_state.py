@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Sequence
 from functools import cached_property
 from itertools import islice
 from types import NoneType
@@ -25,6 +26,8 @@ class KeyedValueState(SingleValue, ValueState[Any]):
     """
 
     _columns: ValueColumns | None = None
+    #: The keys that were looked for in them last, and where they are.
+    _asked: tuple[pa.Array, Positions] | None = None
 
     # The two methods below are called per row: they repeat _get, _put and _mark to save a call.
 
@@ -84,7 +87,14 @@ class KeyedValueState(SingleValue, ValueState[Any]):
         if self._columns is not None:
             pending.writes += self._columns.take_changes()
 
+    def expect(self, identities: Sequence[Hashable], keys: Sequence[Any]) -> None:
+        # What the columns have changed is not in the store yet.
+        if self._columns is None:
+            super().expect(identities, keys)
+
     def adopt_keys(self, older: SingleValue) -> None:
+        if self._columns is not None:
+            return
         super().adopt_keys(older)
         if (
             isinstance(older, KeyedValueState)
@@ -100,6 +110,7 @@ class KeyedValueState(SingleValue, ValueState[Any]):
         super().drop_caches()
         if self._columns is not None:
             self._columns.clear()
+            self._asked = None
 
     def cached_entries(self) -> int:
         return super().cached_entries() + (0 if self._columns is None else len(self._columns))
@@ -110,6 +121,7 @@ class KeyedValueState(SingleValue, ValueState[Any]):
             return left
         dropped = min(left, len(self._columns))
         self._columns.drop_first(dropped)
+        self._asked = None
         return left - dropped
 
     def _load(self) -> CachedValue:
@@ -125,33 +137,43 @@ class KeyedValueState(SingleValue, ValueState[Any]):
         where the state is used key by key as well.
         """
         if self._columns is None and not self._live and self._namespaces is None and self._fits_columns:
-            self._columns = ValueColumns(self._access.keys.column.arrow_type, self._cells.serializer)
+            self._columns = ValueColumns(self._cells.serializer)
         return self._columns
 
     def _leave_columns(self) -> None:
         """A key is used by itself: go on with objects."""
         if self._columns is not None:
             self._access.empty_caches()
-            self._columns = None
+            self._columns = self._asked = None
 
     def _rows(self, columns: ValueColumns, keys: pa.Array, read: bool) -> Positions:
-        """Where the columns have keys, having taken in those that they did not have; ``read``: and their values."""
-        rows = columns.find(keys)
-        if len(rows) and rows.min() < 0:
-            self._access.make_room(int(np.count_nonzero(rows < 0)))
-            # That may have emptied the columns.
-            new = keys.filter(pa.array(columns.find(keys) < 0)).unique()
-            ((identities, their_keys),) = self._access.keys.slices(new, len(new))
-            columns.add(new, self._heads(dict(zip(identities, their_keys, strict=True))))
-            rows = columns.find(keys)
+        """Where the columns have keys, having taken in those that they did not have; ``read``: and their values. Who
+        reads keys mostly writes them next: they are looked for once then.
+        """
+        if self._asked is None or self._asked[0] is not keys:
+            self._asked = keys, self._places(columns, keys)
+        rows = self._asked[1]
         unknown = columns.unknown(rows) if read else rows[:0]
         if len(unknown):
             columns.fill(unknown, self._store.get_many(columns.heads(unknown)))
         return rows
 
+    def _places(self, columns: ValueColumns, keys: pa.Array) -> Positions:
+        ((identities, their_keys),) = self._access.keys.slices(keys, len(keys) or 1)
+        rows = columns.find(identities)
+        missing = int(np.count_nonzero(rows < 0))
+        if missing:
+            self._access.make_room(missing)
+            # That may have emptied the columns.
+            rows = columns.find(identities)
+            new = {identities[at]: their_keys[at] for at in np.flatnonzero(rows < 0).tolist()}
+            columns.add(new, self._heads(new))
+            rows = columns.find(identities)
+        return rows
+
     @cached_property
     def _fits_columns(self) -> bool:
-        return fits_columns(self._access.keys.codec.type_info, self._cells.serializer.type_info)
+        return fits_columns(self._cells.serializer.type_info)
 
     @cached_property
     def _column(self) -> Column:
