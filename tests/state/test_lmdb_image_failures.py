@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import multiprocessing
+import os
 import resource
+import signal
 import threading
 import time
 from collections.abc import Iterator
@@ -169,3 +172,56 @@ def _in_child(directory: Path, prepared: list[PreparedSnapshot]) -> None:
     store.close()
 
 
+
+
+def test_a_disk_without_links_is_restored_by_entries(
+    task: Subtask, files: MemoryFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    full = take(task, files)
+
+    def refused(*_: object, **__: object) -> None:
+        raise OSError(errno.EOPNOTSUPP, "Operation not supported")
+
+    monkeypatch.setattr(os, "link", refused)
+    found = restored(LMDB_IMAGE, tmp_path / "target", [full], files)
+    assert content(found, KEYS) == content(task, KEYS)
+    found.close()
+
+
+def test_without_room_for_a_copy_entries_are_stored(
+    task: Subtask, files: MemoryFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lmdb_snapshot, "_has_room", lambda directory, size: False)
+    full = take(task, files)
+    assert full.native is None and full.stands_alone
+
+
+def _die_with_a_view(directory: Path, base: Stamp) -> None:
+    store = make_backend(LMDB_IMAGE).open(directory)
+    store.begin(base)
+    assert store.pin() is not None  # type: ignore[attr-defined]  # a store of LMDB
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_pages_are_used_again_when_a_process_dies_with_a_view_of_them(tmp_path: Path) -> None:
+    store, stamp = make_backend(LMDB_IMAGE).open(tmp_path / "store"), Stamp(0, "n")
+    keys = [b"\0\1\0\1%05d" % number for number in range(2000)]
+    store.load([], stamp)
+
+    def epochs(count: int) -> int:
+        nonlocal stamp
+        for _ in range(count):
+            store.begin(stamp)
+            store.write([(key, os.urandom(100)) for key in keys])
+            store.forget_changes(stamp.epoch)
+            stamp = Stamp(stamp.epoch + 1, "n")
+            store.commit(stamp)
+        return (tmp_path / "store" / environments.DATA_FILE).stat().st_size
+
+    before = epochs(5)
+    dying = multiprocessing.get_context("spawn").Process(target=_die_with_a_view, args=(tmp_path / "store", stamp))
+    dying.start()
+    dying.join(60)
+    assert dying.exitcode == -signal.SIGKILL
+    assert epochs(20) < 2 * before
+    store.close()

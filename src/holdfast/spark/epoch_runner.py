@@ -24,6 +24,9 @@ from holdfast.spark.level_task import ArrowFunction, AttemptIdentity, level_func
 
 logger = logging.getLogger(__name__)
 
+#: The property of a thread's jobs that Spark's pages show as their details. PySpark sets the short form itself.
+_CALL_SITE = "callSite.long"
+
 
 class EpochRunner:
     """Runs the epochs of one attempt. Functions travel once, in a broadcast; each epoch ships only its small spec,
@@ -43,7 +46,7 @@ class EpochRunner:
         self._packed_plan: Broadcast[bytes] = broadcast(packed_plan)
         self._restored = None if restored is None else broadcast(msgspec.msgpack.encode(restored))
         self._levels: DataFrame | None = None
-        self._name_call_site(f"Holdfast job {plan.job_name}")
+        self._call_site = f"Holdfast job {plan.job_name}"
 
     def run(
         self, spec: EpochSpec, slices: tuple[DataFrameSlice, ...]
@@ -56,9 +59,21 @@ class EpochRunner:
         rows = self._build(slices, partitions) if slices else self._own_sources()
         # Only messages for the coordinator leave the last level. The selection is made anew for each epoch: Spark
         # plans and runs all stages of it, where the same DataFrame collected twice would give the old rows again.
-        with self._tagged() if not spec.read_sources else nullcontext():
+        with self._named(), self._tagged() if not spec.read_sources else nullcontext():
             payloads = rows.select("payload").toArrow().column("payload")
         return [read_acknowledgement(payload.as_py()) for payload in payloads], partitions
+
+    @contextmanager
+    def _named(self) -> Iterator[None]:
+        """Where the jobs of this thread come from. Otherwise Spark looks through the stack, for each of some twenty RDDs
+        of an epoch.
+        """
+        self._context.setLocalProperty(_CALL_SITE, self._call_site)
+        try:
+            yield
+        finally:
+            with suppress(Py4JError, OSError):
+                self._context.setLocalProperty(_CALL_SITE, None)  # type: ignore[arg-type]  # None removes it
 
     @contextmanager
     def _tagged(self) -> Iterator[None]:
@@ -132,17 +147,9 @@ class EpochRunner:
             )
         logger.debug("Epoch plan:\n%s", text)
 
-    def _name_call_site(self, name: str | None) -> None:
-        """What Spark's pages call the stages of this thread. Without it Spark looks through the stack for a name, for
-        each of some twenty RDDs of an epoch.
-        """
-        for form in ("callSite.short", "callSite.long"):
-            self._context.setLocalProperty(form, name)  # type: ignore[arg-type]  # None removes it
-
     def close(self) -> None:
         with suppress(Py4JError, OSError):  # a JVM that is gone holds nothing
             announce_epoch(self._anchor.session, None)
-            self._name_call_site(None)
             self._packed_plan.unpersist(blocking=False)
             if self._restored is not None:
                 self._restored.unpersist(blocking=False)

@@ -28,7 +28,7 @@ def make_store(directory: Path, image: NativeImage, reader: SnapshotReader, fini
 
     It is made in a folder below: ``finish`` gets that folder, and does there what is left to do. A process that is
     killed leaves it, and who comes next begins anew. At last the file is linked to its place, which fails where there
-    is one: a file that somebody may have open is never replaced.
+    is one: a file that somebody may have open is never replaced. On a disk without links there is no store then.
     """
     directory.mkdir(parents=True, exist_ok=True)
     with _alone(directory):
@@ -43,7 +43,7 @@ def make_store(directory: Path, image: NativeImage, reader: SnapshotReader, fini
                 pass  # or an error says why it cannot be
             finish(folder)
             failpoint("lmdb.restoring", name="whole")
-            with suppress(FileExistsError):
+            with suppress(OSError):
                 os.link(folder / environments.DATA_FILE, directory / environments.DATA_FILE)
         finally:
             shutil.rmtree(folder, ignore_errors=True)

@@ -4,12 +4,13 @@ What is pinned is a reading transaction: it sees the last commit, which the runn
 go on. What that epoch has changed is stored as changed keys on top. So a full image costs the task no more than a delta
 does, however large the state is, and a restore of the same key groups little more than to copy the file.
 
-The copy has the pages in use, those of the epoch records among them, and no others. It is made before anything is
-uploaded, so that pages which later commits give up do not wait for the storage.
+The copy has the pages in use, those of the epoch records among them, and no others. It is made before the first of its
+pieces is uploaded, so that pages which later commits give up do not wait for the storage.
 """
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -65,7 +66,8 @@ class NativeFull(SnapshotStrategy):
         environment, pages = pin.environment, EpochTable(pin.txn, pin.environment.epochs)
         size = pages.size_of(environment.data)
         most = max(_FEW_BYTES, _SHARE * size)
-        if size >= self.least_bytes and pages.size_of(environment.epochs) <= most:
+        copied = size + pages.size_of(environment.epochs)
+        if size >= self.least_bytes and copied <= size + most and _has_room(environment.path, copied):
             changes = Changes.read(backend, marks)
             if changes.size() <= most:
                 on_top = changes.prepared(self.name, request.checkpoint_id, empty_frame(backend))
@@ -74,6 +76,11 @@ class NativeFull(SnapshotStrategy):
                 return PreparedImage(self.name, pin, on_top, found is None)
         pin.end()
         return None
+
+
+def _has_room(directory: str, size: int) -> bool:
+    """Whether a copy can be beside the store for a while, and leave as much for what is written meanwhile."""
+    return shutil.disk_usage(directory).free >= 2 * size
 
 
 @dataclass(frozen=True)

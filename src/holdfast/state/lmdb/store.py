@@ -273,6 +273,8 @@ class LmdbStore(LocalStore):
         self.rollback()
         if environment.writer is not None and environment.writer() is not None:
             raise StateError(f"The store {self._directory} already has a transaction in this process; end it first.")
+        # A process that died while it copied a pinned view would keep all later pages from being used again.
+        environment.handle.reader_check()
         self._txn = environment.handle.begin(write=True, db=environment.data)
         environment.writer = ref(self)
         return self._txn
