@@ -65,8 +65,8 @@ class EpochRunner:
 
     @contextmanager
     def _named(self) -> Iterator[None]:
-        """Where the jobs of this thread come from. Otherwise Spark looks through the stack, for each of some twenty RDDs
-        of an epoch.
+        """Where the jobs of this thread come from. Otherwise Spark looks through the stack, for each of an epoch's some
+        twenty RDDs.
         """
         self._context.setLocalProperty(_CALL_SITE, self._call_site)
         try:
