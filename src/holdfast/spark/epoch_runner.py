@@ -24,9 +24,6 @@ from holdfast.spark.level_task import ArrowFunction, AttemptIdentity, level_func
 
 logger = logging.getLogger(__name__)
 
-#: The property of a thread's jobs that Spark's pages show as their details. PySpark sets the short form itself.
-_CALL_SITE = "callSite.long"
-
 
 class EpochRunner:
     """Runs the epochs of one attempt. Functions travel once, in a broadcast; each epoch ships only its small spec,
@@ -46,7 +43,6 @@ class EpochRunner:
         self._packed_plan: Broadcast[bytes] = broadcast(packed_plan)
         self._restored = None if restored is None else broadcast(msgspec.msgpack.encode(restored))
         self._levels: DataFrame | None = None
-        self._call_site = f"Holdfast job {plan.job_name}"
 
     def run(
         self, spec: EpochSpec, slices: tuple[DataFrameSlice, ...]
@@ -59,21 +55,9 @@ class EpochRunner:
         rows = self._build(slices, partitions) if slices else self._own_sources()
         # Only messages for the coordinator leave the last level. The selection is made anew for each epoch: Spark
         # plans and runs all stages of it, where the same DataFrame collected twice would give the old rows again.
-        with self._named(), self._tagged() if not spec.read_sources else nullcontext():
+        with self._tagged() if not spec.read_sources else nullcontext():
             payloads = rows.select("payload").toArrow().column("payload")
         return [read_acknowledgement(payload.as_py()) for payload in payloads], partitions
-
-    @contextmanager
-    def _named(self) -> Iterator[None]:
-        """Where the jobs of this thread come from. Otherwise Spark looks through the stack, for each of an epoch's some
-        twenty RDDs.
-        """
-        self._context.setLocalProperty(_CALL_SITE, self._call_site)
-        try:
-            yield
-        finally:
-            with suppress(Py4JError, OSError):
-                self._context.setLocalProperty(_CALL_SITE, None)  # type: ignore[arg-type]  # None removes it
 
     @contextmanager
     def _tagged(self) -> Iterator[None]:

@@ -40,10 +40,6 @@ _EPOCH_SETTINGS = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "64",
 }
 
-#: Beside them, of a session that runs nothing but epochs: rows between levels are few and large, and making and finding
-#: compiled code for them takes longer, in every epoch, than to interpret the plan.
-_OWN_SETTINGS = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
-
 
 def obtain_session(settings: Mapping[str, str]) -> SparkSession:
     """The active session, or a new local one with ``settings`` (``spark.*`` keys) above our own."""
@@ -92,7 +88,6 @@ def epoch_session(session: SparkSession, settings: Mapping[str, str], own: bool)
     chosen = session.newSession() if own else session
     wanted = {
         **_EPOCH_SETTINGS,
-        **(_OWN_SETTINGS if own else {}),
         **{k: v for k, v in settings.items() if k.startswith("spark.sql.") and chosen.conf.isModifiable(k)},
     }
     before: dict[str, str | None] = {key: chosen.conf.get(key, None) for key in wanted}
