@@ -17,6 +17,7 @@ from holdfast.datastream.window import CountTrigger, SlidingEventTimeWindows, Tu
 from holdfast.errors import FunctionError
 from holdfast.runtime.windowing.folded_windows import FoldedWindowOperator
 from holdfast.runtime.windowing.operator import WindowOperator
+from holdfast.state.descriptors import ValueStateDescriptor
 from holdfast.testing import KeyedOperatorHarness
 from tests.testing.window_oracle import WindowOracle
 from tests.testing.window_stories import LARGE_CACHE, Step, Story, caches_of, send
@@ -207,3 +208,34 @@ def test_windows_with_another_trigger_take_the_loop() -> None:
 
     assert operator_of(None) is FoldedWindowOperator
     assert operator_of(CountTrigger.of(2)) is WindowOperator
+
+
+class Counting(ProcessWindowFunction):
+    """Its reduce function counts its calls in state of the key."""
+
+    def open(self, runtime_context: Any) -> None:
+        self.calls = runtime_context.get_state(ValueStateDescriptor("calls", Types.LONG()))
+
+    def reduce(self, first: Row, second: Row) -> Row:
+        self.calls.update((self.calls.value() or 0) + 1)
+        return joined(first, second)
+
+    def process(self, key: str, context: ProcessWindowFunction.Context, elements: Iterable[Any]) -> Iterable[Any]:
+        window = context.window()
+        yield key, window.start, window.end, str(self.calls.value())
+
+
+@pytest.mark.parametrize("least", [None, 1])
+def test_a_function_has_the_state_of_its_key(least: int | None) -> None:
+    function = Counting()
+
+    def operation(stream: Any, _: Any) -> Any:
+        return stream.window(TumblingEventTimeWindows.of(10)).reduce(function.reduce, function, FIRED)
+
+    with batches_of(least):
+        harness = KeyedOperatorHarness(None, "user", operation=operation, input_type=VISIT, backend="heap")
+        send(harness, [(Row("x", "u"), 1, 0), (Row("z", "u"), 1, 11)])
+        send(harness, [(Row(user, "u"), 22, 11) for user in "xxyyy"])
+        harness.end_input()
+        assert sorted(harness.output())[1:] == [("x", 20, 30, "1"), ("y", 20, 30, "2")]
+        harness.close()

@@ -26,6 +26,7 @@ from holdfast.datastream.window import (
     EventTimeSessionWindows,
     EventTimeTrigger,
     ProcessingTimeSessionWindows,
+    TriggerResult,
 )
 from holdfast.errors import FunctionError, ProgramError
 from holdfast.runtime.windowing import sessions
@@ -33,7 +34,7 @@ from holdfast.runtime.windowing.operator import WindowOperator
 from holdfast.runtime.windowing.sessions import SessionOperator
 from holdfast.testing import KeyedOperatorHarness
 from tests.testing.window_oracle import WindowOracle
-from tests.testing.window_stories import LARGE_CACHE, Step, Story, caches_of
+from tests.testing.window_stories import LARGE_CACHE, Step, Story, caches_of, send
 
 #: Who, what, and the gap behind it.
 CLICK = Types.ROW_NAMED(["user", "page", "gap"], [Types.STRING(), Types.STRING(), Types.INT()])
@@ -295,3 +296,76 @@ def test_which_sessions_take_a_batch_at_a_time() -> None:
     assert factory(lambda s: s.window(gap).process(Name(), FIRED)) is WindowOperator
     evicting = factory(lambda s: s.window(gap).evictor(CountEvictor.of(2)).reduce(last_two))
     assert not issubclass(evicting, SessionOperator)
+
+
+def over_a_restore(programs: tuple[Program, Program], ways: tuple[int | None, int | None], steps: list[Step]) -> Any:
+    """What comes before and after a restore with another program, each with rows by batches or by the loop."""
+    before, after = ({"side_outputs": [LATE], **program.options("heap")} for program in programs)
+    half = len(steps) // 2
+    with batches_of(ways[0]):
+        harnesses = KeyedOperatorHarness.parallel(1, **before)
+        for step in steps[:half]:
+            send(harnesses[0], step.rows)
+            harnesses[0].end_epoch()
+        snapshot = harnesses.snapshot()
+        first = list(harnesses[0].timestamped_output())
+        harnesses.close()
+    with batches_of(ways[1]):
+        harness = KeyedOperatorHarness.restore(snapshot, **after)
+        for step in steps[half:]:
+            send(harness, step.rows)
+        harness.end_input()
+        found = first, list(harness.timestamped_output()), list(map(tuple, harness.side_output(LATE)))
+        harness.close()
+    return found
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    steps=stories(),
+    gap=GAPS,
+    lateness=st.sampled_from([(0, 0), (0, 6), (6, 0), (6, 2), (2, 6)]),
+)
+def test_a_restore_with_another_lateness(steps: list[Step], gap: int | None, lateness: tuple[int, int]) -> None:
+    programs = (Program("reduce", gap, lateness[0]), Program("reduce", gap, lateness[1]))
+    expected = over_a_restore(programs, (None, None), steps)
+    for ways in ((None, 1), (1, None), (1, 1)):
+        assert over_a_restore(programs, ways, steps) == expected
+
+
+@pytest.mark.parametrize("ways", [(None, None), (None, 1), (1, None), (1, 1)])
+def test_a_session_that_is_kept_longer_after_a_restore_fires_once(ways: tuple[int | None, int | None]) -> None:
+    rows = [(Row("x", page, 0), time, 0) for page, time in (("a", 10), ("b", 25), ("c", 18))]
+    steps = [Step([row], "go_on") for row in rows] + [Step([(Row("y", "z", 0), 18, 5)], "go_on")] * 3
+    _, found, _ = over_a_restore((Program("reduce", 10, 0), Program("reduce", 10, 7)), ways, steps)
+    assert [row[:3] for row, _ in found if row[0] == "x"] == [("x", 10, 35)]
+
+
+class LeavesTimers(EventTimeTrigger):
+    """Fires for every timer, and does not delete those of windows that were merged."""
+
+    def on_element(self, element: Any, timestamp: int, window: Any, ctx: Any) -> TriggerResult:
+        ctx.register_event_time_timer(timestamp + 5)
+        return TriggerResult.CONTINUE
+
+    def on_event_time(self, time: int, window: Any, ctx: Any) -> TriggerResult:
+        return TriggerResult.FIRE if time <= window.max_timestamp() else TriggerResult.CONTINUE
+
+    def on_merge(self, window: Any, ctx: Any) -> None:
+        ctx.register_event_time_timer(window.max_timestamp() - 2)
+
+    def clear(self, window: Any, ctx: Any) -> None: ...
+
+
+def test_timers_of_merged_windows_call_no_trigger() -> None:
+    def operation(stream: Any, _: Any) -> Any:
+        windows = stream.window(EventTimeSessionWindows.with_gap(10)).trigger(LeavesTimers()).allowed_lateness(20)
+        return FUNCTIONS["reduce"](windows)
+
+    with caches_of(LARGE_CACHE):
+        harness = KeyedOperatorHarness(None, "user", operation=operation, input_type=CLICK, backend="heap")
+        send(harness, [(Row("x", page, 0), time, 0) for page, time in (("a", 10), ("b", 14))])
+        harness.end_input()
+        # Behind the last row, and where the windows became one.
+        assert [time for _, (time, _) in harness.timestamped_output()] == [23, 23]
+        harness.close()

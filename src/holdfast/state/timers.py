@@ -106,6 +106,11 @@ class TimerQueue:
                 heappush(self._order, entry)
         self._unstored.update(map(entries.__getitem__, unstored))
 
+    def has(self, timestamp: int, key: Any, namespace: Any = None) -> bool:
+        """Whether there is such a timer."""
+        entry = self._entry(timestamp, key, namespace)
+        return entry in self._added or (entry not in self._removed and self._access.store.get(entry) is not None)
+
     def delete(self, timestamp: int, key: Any, namespace: Any = None) -> None:
         """Remove a timer; nothing happens when it does not exist."""
         entry = self._entry(timestamp, key, namespace)

@@ -33,18 +33,19 @@ class FoldedWindowOperator(FixedWindowOperator):
     def _folded(
         self, batch: Batch, keys: KeysOfBatch, groups: Groups, rows: Numbers, before: list[Any]
     ) -> list[Any]:
-        values, folded = batch.values, self._contents.folded
-        after, value = list[Any](), None
+        values, folded, context = batch.values, self._contents.folded, self.key_context
+        after, value, numbers = list[Any](), None, groups.keys.tolist()
         in_groups = rows[np.argsort(groups.members, kind="stable")].tolist()
         bounds = np.cumsum(np.bincount(groups.members, minlength=len(before))).tolist()
         try:
             start = 0
-            for kept, end in zip(before, bounds, strict=True):
+            for number, kept, end in zip(numbers, before, bounds, strict=True):
+                context.key, context.identity = keys.keys[number], keys.identities[number]
                 for row in in_groups[start:end]:
                     value = values[row]
                     kept = folded(value, kept)
                 after.append(kept)
                 start = end
         except Exception as error:
-            raise self.failure(error, value, keys.keys[groups.keys[len(after)]]) from error
+            raise self.failure(error, value, context.key) from error
         return after

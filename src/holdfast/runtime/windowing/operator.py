@@ -191,7 +191,8 @@ class WindowOperator(TimedOperator):
         (self.event_timers if by_event else self.processing_timers).gone(timestamp, window)
         holder = window if self._merging is None else self._merging.state_window(window)
         if holder is None:
-            self._go_on(timestamp)
+            if by_event is self._event_time:
+                self._go_on(timestamp)
             return
         self._contents.set_current_namespace(self._namespace(holder))
         triggers, trigger = self._trigger_context, self.plan.trigger
@@ -203,14 +204,26 @@ class WindowOperator(TimedOperator):
             self._act(result, window, last)
         if last:
             self._clear(window)
+        elif self._merging is not None and by_event and timestamp == window.max_timestamp():
+            self._keep_for_a_while(window)
+
+    def _keep_for_a_while(self, window: Any) -> None:
+        """A window that merges has fired. Where lateness was none when its rows came, nothing else would remove it."""
+        cleanup = self._cleanup_time(window)
+        if cleanup < MAX_TIMESTAMP:
+            self._cleanup_timers.register(cleanup, window)
 
     def _go_on(self, timestamp: int) -> None:
-        """A timer was of a window that has become part of another, which may have had no timer but this until now."""
+        """A timer was of a window that has become part of another, which may have had no timer but this until now: then
+        not that of its removal either, which the loop sets for every row.
+        """
         assert self._merging is not None, "only windows that merge become others"
         for window in self._merging.windows():
-            for time in {window.max_timestamp(), self._cleanup_time(window)}:
-                if timestamp <= time < MAX_TIMESTAMP:
-                    self._cleanup_timers.register(time, window)
+            cleanup = self._cleanup_time(window)
+            if cleanup < MAX_TIMESTAMP and not self._cleanup_timers.has(cleanup, window):
+                for time in {window.max_timestamp(), cleanup}:
+                    if timestamp <= time:
+                        self._cleanup_timers.register(time, window)
 
     def _cleanup_time(self, window: Any) -> int:
         """When the window goes; MAX_TIMESTAMP is never."""

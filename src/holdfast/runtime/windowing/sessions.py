@@ -170,19 +170,18 @@ class SessionOperator(RowsFirstOperator):
 
     def _session(self, of_key: SessionsOfKey, start: int, end: int, watermark: int) -> Session | None:
         """The session that a row goes into, having become one with the others that it touches. None where it touches
-        one that fires between the rows and is kept.
+        one that fires between the rows and is kept: how long, its timer says, which may be of a program before.
         """
         before, lateness = self.watermark, self._lateness
         running, touched, ended = list[Session](), list[Session](), list[Session]()
         for session in of_key.running:
-            if before < session.end - 1 + lateness <= watermark:
-                ended.append(session)
-            elif not session.touches(start, end):
-                running.append(session)
-            elif before < session.end - 1 <= watermark:
+            last, touches = session.end - 1, session.touches(start, end)
+            if lateness and touches and (before < last <= watermark or before < last + lateness <= watermark):
                 return None
+            if before < last + lateness <= watermark:
+                ended.append(session)
             else:
-                touched.append(session)
+                (touched if touches else running).append(session)
         if touched:
             first, *others = sorted(touched, key=attrgetter("start"))
             for other in others:
@@ -278,7 +277,9 @@ class SessionOperator(RowsFirstOperator):
                     self._end(self.windows.restore(window), holder)
                     self._set.replace([*pairs[:place], *pairs[place + 1 :]])
                     return
-        super().on_timer(timestamp, namespace, domain)
+                super().on_timer(timestamp, namespace, domain)
+                return
+        # Otherwise it was of a session that is over.
 
     def _end(self, window: TimeWindow, holder: Any) -> None:
         """A session of the current key is over."""

@@ -53,6 +53,11 @@ class WindowTimers:
             added = {identity: keys[identity] for identity in fresh}
             self._queue.register_many(time, added, self._namespace(window), filter(is_new, fresh))
 
+    def has(self, time: int, window: Any) -> bool:
+        """Whether the current key has a timer for the window."""
+        known = (time, self._keys.identity, window) in self._known
+        return known or self._queue.has(time, self._keys.key, self._namespace(window))
+
     def delete(self, time: int, window: Any) -> None:
         if (time, self._keys.identity, window) != self._gone:
             self.gone(time, window)
