@@ -19,7 +19,7 @@ from holdfast.runtime.windowing.folded_windows import FoldedWindowOperator
 from holdfast.runtime.windowing.operator import WindowOperator
 from holdfast.state.descriptors import ValueStateDescriptor
 from holdfast.testing import KeyedOperatorHarness
-from tests.testing.window_oracle import WindowOracle
+from tests.testing.window_oracle import RowOracle, Window
 from tests.testing.window_stories import LARGE_CACHE, Step, Story, caches_of, send
 
 VISIT = Types.ROW_NAMED(["user", "page"], [Types.STRING(), Types.STRING()])
@@ -106,17 +106,9 @@ def batches_of(least: int | None, cache: int = LARGE_CACHE) -> Iterator[None]:
         yield
 
 
-class VisitOracle(WindowOracle):
-    """Its values are rows."""
-
-    def push_visit(self, row: Row, time: int) -> None:
-        before = len(self.late)
-        self.push((row[0], row), time)  # type: ignore[arg-type]  # the key goes along
-        self.late[before:] = [row for _ in self.late[before:]]  # type: ignore[misc]  # and is taken off
-
-    def _fire(self, key: Any, window: Any) -> None:
-        pages = [row[1] for row in self.windows[key][window]]  # type: ignore[index]  # rows are the values
-        self.fired.append((key, *window, "".join(pages)))  # type: ignore[arg-type]
+class VisitOracle(RowOracle):
+    def result_of(self, key: Any, window: Window, rows: list[Row]) -> tuple[Any, ...]:
+        return (key, *window, "".join(row[1] for row in rows))
 
 
 VISITS = st.builds(Row, st.sampled_from("abc"), st.sampled_from("uvwxyz"))
@@ -152,7 +144,7 @@ def test_batches_give_what_the_loop_and_the_rows_give(backend: str) -> None:
         for step in steps:
             for row, time, watermark in step.rows:
                 oracle.advance(watermark)
-                oracle.push_visit(row, time)
+                oracle.push_row(row, row[0], time)
         oracle.advance((1 << 63) - 1)
         with batches_of(None):
             looped, late = Story(LATE, **program.options(backend)).run(steps)

@@ -33,7 +33,7 @@ from holdfast.runtime.windowing import sessions
 from holdfast.runtime.windowing.operator import WindowOperator
 from holdfast.runtime.windowing.sessions import SessionOperator
 from holdfast.testing import KeyedOperatorHarness
-from tests.testing.window_oracle import WindowOracle
+from tests.testing.window_oracle import RowOracle, Window
 from tests.testing.window_stories import LARGE_CACHE, Step, Story, caches_of, send
 
 #: Who, what, and the gap behind it.
@@ -120,18 +120,15 @@ def batches_of(least: int | None, cache: int = LARGE_CACHE) -> Iterator[None]:
         yield
 
 
-class SessionOracle(WindowOracle):
-    """Its values are rows, which say themselves how long their windows are."""
+class SessionOracle(RowOracle):
+    """Rows say themselves how long their windows are."""
 
     def push_click(self, row: Row, time: int, gap: int) -> None:
         self.assign = lambda _: [(time, time + gap)]
-        before = len(self.late)
-        self.push((row[0], row), time)  # type: ignore[arg-type]  # the key goes along
-        self.late[before:] = [row for _ in self.late[before:]]  # type: ignore[misc]  # and is taken off
+        self.push_row(row, row[0], time)
 
-    def _fire(self, key: Any, window: Any) -> None:
-        pages = sorted(row[1] for row in self.windows[key][window])  # type: ignore[index]  # rows are the values
-        self.fired.append((key, *window, "".join(pages)))  # type: ignore[arg-type]
+    def result_of(self, key: Any, window: Window, rows: list[Row]) -> tuple[Any, ...]:
+        return (key, *window, "".join(sorted(row[1] for row in rows)))
 
 
 def pages_of(fired: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -33,7 +33,7 @@ from holdfast.runtime.windowing.by_column import ColumnWindowOperator
 from holdfast.runtime.windowing.folded_windows import FoldedWindowOperator
 from holdfast.runtime.windowing.operator import WindowOperator
 from holdfast.testing import KeyedOperatorHarness, OperatorHarness
-from tests.testing.window_oracle import Window, WindowOracle
+from tests.testing.window_oracle import RowOracle, Window
 from tests.testing.window_stories import LARGE_CACHE, Step, Story, caches_of
 
 SALE = Types.ROW_NAMED(["shop", "till", "price", "weight"], [Types.STRING(), Types.INT(), Types.LONG(), Types.DOUBLE()])
@@ -65,17 +65,9 @@ def expected(rows: list[Row]) -> list[Any]:
     return [*of_prices, load, extreme(min, weights), extreme(max, weights)]
 
 
-class SalesOracle(WindowOracle):
-    """Its values are whole rows."""
-
-    def push_sale(self, row: Row, key: tuple[Any, ...], time: int) -> None:
-        before = len(self.late)
-        self.push((key, row), time)  # type: ignore[arg-type]  # the key goes along
-        self.late[before:] = [row for _ in self.late[before:]]  # type: ignore[misc]  # and is taken off
-
-    def _fire(self, key: Any, window: Window) -> None:
-        # Ignored: keys are tuples here.
-        self.fired.append((*key, *window, *expected(self.windows[key][window])))  # type: ignore[arg-type]
+class SalesOracle(RowOracle):
+    def result_of(self, key: Any, window: Window, rows: list[Row]) -> tuple[Any, ...]:
+        return (*key, *window, *expected(rows))
 
 
 @dataclass(frozen=True)
@@ -168,7 +160,7 @@ def test_columns_give_what_the_loop_and_the_rows_give(backend: str, key: list[st
         for step in steps:
             for row, time, watermark in step.rows:
                 oracle.advance(watermark)
-                oracle.push_sale(row, tuple(row[: len(key)]), time)
+                oracle.push_row(row, tuple(row[: len(key)]), time)
         oracle.advance((1 << 63) - 1)
         with columns(used=False):
             looped, late = Story(LATE, **options(windows, key, backend)).run(steps)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 Row = tuple[str, int]
 Window = tuple[int, int]
@@ -78,3 +79,21 @@ def sliding(size: int, slide: int) -> Callable[[int], list[Window]]:
 def session(gap: int) -> Callable[[int], list[Window]]:
     return lambda time: [(time, time + gap)]
 
+
+class RowOracle(WindowOracle):
+    """Its values are rows, pushed with their keys."""
+
+    def push_row(self, row: Any, key: Any, time: int) -> None:
+        before = len(self.late)
+        self.push((key, row), time)
+        # The key went along, and is taken off.
+        self.late[before:] = [row for _ in self.late[before:]]
+
+    def _fire(self, key: Any, window: Any) -> None:
+        rows: Any = self.windows[key][window]
+        fired: Any = self.result_of(key, window, rows)
+        self.fired.append(fired)
+
+    def result_of(self, key: Any, window: Window, rows: list[Any]) -> tuple[Any, ...]:
+        """What a window with these rows gives."""
+        raise NotImplementedError

@@ -55,6 +55,13 @@ class CombiningState(SingleValue, MergingNamespaces):
         cached = self._live.get(identity)
         return cached is not None and cached.absent_in == self._flush
 
+    def add(self, value: Any) -> None:
+        """See AppendingState."""
+        if value is None:
+            return self.clear()
+        self._put(self.folded(value, self._get()))
+        return None
+
     @abstractmethod
     def folded(self, value: Any, kept: Any) -> Any:
         """What is to be kept when a value comes to what was."""
@@ -99,12 +106,6 @@ class KeyedReducingState(CombiningState, ReducingState[Any]):
     def get(self) -> Any:
         return self._get()
 
-    def add(self, value: Any) -> None:
-        if value is None:
-            return self.clear()
-        self._put(self.folded(value, self._get()))
-        return None
-
     def folded(self, value: Any, kept: Any) -> Any:
         reduced = value if kept is None else self._reduce(kept, value)
         return self._cells.copy(value) if reduced is value else reduced
@@ -125,12 +126,6 @@ class KeyedAggregatingState(CombiningState, AggregatingState[Any, Any]):
     def get(self) -> Any:
         accumulator = self._get()
         return None if accumulator is None else self._function.get_result(accumulator)
-
-    def add(self, value: Any) -> None:
-        if value is None:
-            return self.clear()
-        self._put(self.folded(value, self._get()))
-        return None
 
     def folded(self, value: Any, kept: Any) -> Any:
         return self._function.add(value, self._function.create_accumulator() if kept is None else kept)
