@@ -236,6 +236,20 @@ def test_what_open_puts_is_not_replaced_by_what_a_worker_knew(task: Subtask) -> 
     assert state.get_many(keys).to_pylist() == [9, 9]
 
 
+def test_nothing_is_left_below_a_value_that_another_worker_removed(task: Subtask) -> None:
+    descriptor, keys = ValueStateDescriptor("pair", PAIR), pa.array([1, 2])
+    task.backend.state(descriptor).put_many(keys, column([(5, 0.5), (6, 0.5)], PAIR))
+    kept = task.backend
+    task.next_epoch()
+    task.backend.state(descriptor).put_many(keys, column([None, None], PAIR))
+    task.next_epoch()
+    state = task.backend.state(descriptor)
+    task.backend.adopt_keys(kept)
+    found = state.get_many(keys)
+    assert found.to_pylist() == [None, None]
+    assert found.field(0).to_pylist() == [None, None]
+
+
 def test_no_more_rows_are_kept_than_the_cache_may_hold(tmp_path: Path) -> None:
     task = Subtask("lmdb", tmp_path, cache_limit=100)
     state, keys = task.backend.state(ValueStateDescriptor("value", "bigint")), pa.array(list(range(1000)))
