@@ -1,10 +1,14 @@
-"""The rows that every benchmark reads: whole numbers, made from a seed, one Parquet file (or CSV file) per epoch.
+"""The rows that every benchmark reads: whole numbers, made from a seed, in Parquet or CSV files.
 
 - ``events`` (key, value): keys uniform or by Zipf's law. All values of a key are equal, so that what a job emits does
   not depend on the order in which an engine reads its files.
 - ``clicks`` (key, time): users come, are active for a while with pauses, and go; times never go back.
 - ``bids`` (auction, bidder, price, time) and ``arrivals``, which are ``persons`` (person, time) and ``auctions``
   (auction, seller, time): after the proportions of Nexmark's generator.
+
+An epoch is one file; with times it is two Parquet files of every second row, which are read side by side as the
+partitions of a topic are: had each reader epochs of its own, it would be ahead of the others by whole epochs. CSV files
+are for an engine that is given them behind one another.
 
 Tables with times end with rows of the key -1 far in the future, in epochs of their own: they close the windows of
 engines that know no end of input. Jobs drop what comes of them.
@@ -40,8 +44,9 @@ KINDS: dict[str, dict[str, float]] = {
 }
 #: Event time between two rows of a table, in milliseconds. Even, so that no pause is as long as a gap, which is odd.
 STEP_MS = 2
-#: Epochs of one row at the end of tables with times.
-CLOSING = 2
+#: Of tables with times: the files of an epoch, and the epochs at the end, which have one row in each file.
+_FILES_WITH_TIMES = 2
+_CLOSING = 2
 CLOSING_TIME = 10**10
 
 _SEED = 20_260_101
@@ -83,7 +88,9 @@ class Shape:
 
     @property
     def closing(self) -> int:
-        return CLOSING if "time" in COLUMNS[next(iter(KINDS[self.kind]))] else 0
+        """Rows of each table that close windows."""
+        files = files_of_epoch(next(iter(KINDS[self.kind])))
+        return _CLOSING * files if files > 1 else 0
 
     def prefix(self, rows: int, epochs: int) -> Shape:
         """The first rows of the same ones, in so many epochs; no more than there are."""
@@ -94,19 +101,29 @@ class Shape:
         return f"{self.kind}-{self.distribution}-{self.rows}-{self.keys}-{self.epoch_rows}"
 
 
+def files_of_epoch(table: str) -> int:
+    return _FILES_WITH_TIMES if "time" in COLUMNS[table] else 1
+
+
 def generate(root: Path, shape: Shape, form: str = "parquet") -> Path:
     """The directory of the shape's tables, each a directory of files, written once and kept for later runs."""
-    directory = root / f"{shape.name()}-{form}"
+    directory = root / f"{shape.name()}-{shape.closing}-{form}"
     if directory.exists():
         return directory
     draft = root / f".{directory.name}.{os.getpid()}"
     for table in KINDS[shape.kind]:
         (draft / table).mkdir(parents=True)
-        for epoch, columns in enumerate(epochs_of(table, shape)):
-            path = draft / table / f"part-{epoch:05}.{form}"
+        files = files_of_epoch(table) if form == "parquet" else 1
+        parts = (
+            {name: column[part::files] for name, column in columns.items()}
+            for columns in epochs_of(table, shape)
+            for part in range(files)
+        )
+        for number, columns in enumerate(parts):
+            path = draft / table / f"part-{number:05}.{form}"
             _write(pa.table(columns), path)
             # Spark reads files in the order of their times.
-            os.utime(path, (1_700_000_000 + epoch,) * 2)
+            os.utime(path, (1_700_000_000 + number,) * 2)
     try:
         # A directory under its final name is complete, also after an interrupted run.
         draft.rename(directory)
@@ -120,9 +137,10 @@ def epochs_of(table: str, shape: Shape) -> Iterator[dict[str, np.ndarray]]:
     rows = round(shape.epoch_rows * KINDS[shape.kind][table])
     for epoch in range(shape.epochs):
         yield _columns(table, shape, epoch * rows, (epoch + 1) * rows)
-    for number in range(shape.closing):
-        times = {"time": np.array([CLOSING_TIME + number * STEP_MS])}
-        yield {column: times.get(column, np.array([-1])) for column in COLUMNS[table]}
+    for number in range(_CLOSING if shape.closing else 0):
+        nothing = np.full(files_of_epoch(table), -1)
+        times = {"time": np.full(len(nothing), CLOSING_TIME + number * STEP_MS)}
+        yield {column: times.get(column, nothing) for column in COLUMNS[table]}
 
 
 def value_of(key: np.ndarray) -> np.ndarray:

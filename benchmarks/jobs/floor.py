@@ -23,7 +23,7 @@ def through_python(rows: DataFrame, table: str) -> DataFrame:
 
 
 def as_stream(arguments: JobArguments, table: str) -> Outcome:
-    """As a Structured Streaming query, one file a micro-batch."""
+    """As a Structured Streaming query, an epoch a micro-batch."""
     rows = spark_streaming.table(spark_streaming.session(), arguments, table)
     return spark_streaming.run(through_python(rows, table), arguments, checked=(0,))
 

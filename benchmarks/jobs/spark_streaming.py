@@ -11,7 +11,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
-from benchmarks.data import schema
+from benchmarks.data import files_of_epoch, schema
 from benchmarks.jobs.protocol import SPARK_SETTINGS, Checkpoint, Epoch, JobArguments, Outcome
 
 ROCKSDB = {
@@ -33,10 +33,10 @@ def session(extra: dict[str, str] | None = None) -> SparkSession:
 
 
 def table(spark: SparkSession, arguments: JobArguments, name: str) -> DataFrame:
-    """One file a micro-batch, unless files come while the query runs."""
+    """The files of an epoch in a micro-batch, unless files come while the query runs."""
     reader = spark.readStream.schema(schema(name))
     if not arguments.live:
-        reader = reader.option("maxFilesPerTrigger", 1)
+        reader = reader.option("maxFilesPerTrigger", files_of_epoch(name))
     return reader.parquet(str(arguments.data / name))
 
 

@@ -46,6 +46,15 @@ def test_rows_are_one_file_an_epoch_and_written_once(tmp_path: Path) -> None:
     assert [path.stat().st_mtime_ns for path in files] == written
 
 
+def test_rows_with_times_are_dealt_to_the_files_of_an_epoch(tmp_path: Path) -> None:
+    shape = replace(SHAPE, kind="clicks")
+    files = sorted((generate(tmp_path, shape) / "clicks").iterdir())
+    assert [pq.read_metadata(path).num_rows for path in files] == [500] * 12 + [1] * 4
+    times = [pq.read_table(path)["time"].to_pylist() for path in files]
+    assert [b - a for a, b in zip(times[0], times[1], strict=True)] == [2] * 500
+    assert all(max(times[2 * n]) < min(times[2 * n + 2]) for n in range(6))
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_prefix_holds_the_same_rows_in_other_epochs(kind: str) -> None:
     whole = Shape(40_000, 50, 10_000, kind)
@@ -58,7 +67,7 @@ def test_a_prefix_holds_the_same_rows_in_other_epochs(kind: str) -> None:
 
 def test_tables_with_times_end_with_rows_that_close_windows() -> None:
     *_, first, second = epochs_of("clicks", replace(SHAPE, kind="clicks"))
-    assert first["key"].tolist() == second["key"].tolist() == [-1]
+    assert first["key"].tolist() == second["key"].tolist() == [-1, -1]
     assert second["time"][0] > first["time"][0] > 10**9
 
 

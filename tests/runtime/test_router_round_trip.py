@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from hypothesis import given
@@ -50,12 +51,17 @@ def cut(data: st.DataObject, rows: list[Any]) -> list[slice]:
     return [slice(start, end) for start, end in zip([0, *ends], ends, strict=False)]
 
 
-def received(wire: Wire, batches: list[Batch]) -> list[list[tuple[Any, ...]]]:
+def received(wire: Wire, batches: list[Batch], joined: bool = False) -> list[list[tuple[Any, ...]]]:
+    """``joined``: those that came in one form are made one."""
     sent = wire.epoch(*batches)
     found: list[list[tuple[Any, ...]]] = []
     for target in range(wire.edge.target_parallelism):
         rows: list[tuple[Any, ...]] = []
-        for batch in wire.read(target, sent):
+        came: Iterable[Batch] = wire.read(target, sent)
+        if joined:
+            came = list(Batch.joined(came))
+            assert len(came) <= 2  # keys have at most two forms here
+        for batch in came:
             count = len(batch)
             columns = [c if c is not None else [None] * count for c in (batch.keys, batch.timestamps, batch.watermarks)]
             rows += zip(batch.values, *columns, strict=True)
@@ -115,7 +121,8 @@ def test_keys_come_back_at_the_subtask_that_owns_them(
         target = subtask_of(key_group(codec.hash(key), 16), 16, targets)
         time = None if times is None else times[n]
         expected[target].append(((key, n), codec.encode(key), time, time))
-    found = [[(row, codec.encode(key), *rest) for row, key, *rest in target] for target in received(wire, batches)]
+    came = received(wire, batches, joined=data.draw(st.booleans()))
+    found = [[(row, codec.encode(key), *rest) for row, key, *rest in target] for target in came]
     # The rows of a target come in the order in which they were sent, and so do those of one key.
     assert found == expected
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from holdfast.errors import StateAccessError, StateTypeError
 from holdfast.state import keyed_backend
 from holdfast.state.descriptors import ValueStateDescriptor
-from holdfast.state.timers import TimeDomain, Timer, index_entry, state_entry
+from holdfast.state.timers import TimeDomain, Timer, TimerQueue, index_entry, state_entry
 from holdfast.types.typeinfo import Types
 from tests.state.backend_under_test import Subtask, scope_of
 from tests.state.stores import BACKENDS, HIGHEST, LOWEST
@@ -243,9 +243,33 @@ def test_timers_follow_a_model(tmp_path_factory: pytest.TempPathFactory, data: s
             task.next_epoch(cached=timestamp > 0)
             timers = task.backend.timers("t", PROCESSING)
         assert timers.next_timestamp() == min((one[0] for one in model), default=None)
+        latest = max((one[0] for one in model), default=-10)
+        assert all(timers.may_have(at, None) for at in range(-6, latest + 1))
+        assert step != "epoch" or not timers.may_have(latest + 1, None)
     task.backend.flush()
     assert entries_in(task) == 2 * len(model)
     task.close()
+
+
+def test_timers_far_ahead_are_of_other_namespaces(task: Subtask) -> None:
+    def timers() -> TimerQueue:
+        return task.backend.timers("t", EVENT, Types.LONG())
+
+    for key in range(20):
+        timers().register(1000, key, namespace=7)
+    assert timers().may_have(5, 1)
+    task.next_epoch()
+    assert not timers().may_have(5, 1)
+    assert timers().may_have(5, 7)
+    assert timers().may_have(1000, 1)
+    timers().register(1001, 1, namespace=1)
+    task.next_epoch()
+    assert timers().may_have(5, 1)
+    assert not timers().may_have(5, 2)
+    for key in range(20):
+        timers().register(1000, key, namespace=8)
+    task.next_epoch()
+    assert timers().may_have(5, 2)
 
 
 def test_the_index_is_made_of_the_entries() -> None:

@@ -55,6 +55,16 @@ class Name(ProcessWindowFunction):
         yield key, window.start, window.end, found if isinstance(found, str) else found[1]
 
 
+class All(ProcessWindowFunction):
+    """Sees all rows of a window, and changes them."""
+
+    def process(self, key: str, context: ProcessWindowFunction.Context, elements: Iterable[Any]) -> Iterable[Any]:
+        rows, window = list(elements), context.window()
+        yield key, window.start, window.end, "".join(row[1] for row in rows)
+        for row in rows:
+            row[1] = "changed"
+
+
 def joined(first: Row, second: Row) -> Row:
     return second if second[1] == "forget" else Row(first[0], first[1] + second[1])
 
@@ -63,6 +73,7 @@ FUNCTIONS = {
     "aggregate": lambda windows: windows.aggregate(Pages(), Name(), Types.LIST(Types.STRING()), FIRED),
     "pickled": lambda windows: windows.aggregate(Pages(), Name(), None, FIRED),
     "reduce": lambda windows: windows.reduce(joined, Name(), FIRED),
+    "process": lambda windows: windows.process(All(), FIRED),
 }
 
 
@@ -131,7 +142,7 @@ def stories(draw: Any, visits: st.SearchStrategy[Row] = VISITS) -> list[Step]:
         ):
             now += ahead
             rows.append((visit, now + time, now))
-        steps.append(Step(rows, draw(st.sampled_from(["go_on", "epoch", "another_worker", "rescale"]))))
+        steps.append(Step(rows, draw(st.sampled_from(["go_on", "wait", "epoch", "another_worker", "rescale"]))))
     return steps
 
 
@@ -200,6 +211,29 @@ def test_windows_with_another_trigger_take_the_loop() -> None:
 
     assert operator_of(None) is FoldedWindowOperator
     assert operator_of(CountTrigger.of(2)) is WindowOperator
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_windows_that_begin_and_end_within_a_batch_are_never_in_the_state(
+    function: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    passed: list[Any] = []
+    fire = FoldedWindowOperator._fire_passing
+    monkeypatch.setattr(
+        FoldedWindowOperator, "_fire_passing", lambda self, one: passed.append(tuple(one.window)) or fire(self, one)
+    )
+    with batches_of(1):
+        harness = KeyedOperatorHarness(None, **Program(function, 10, 10, 0).options("heap") | {"function": None})
+        send(harness, [(Row("b", "u"), 15, 0), (Row("a", "v"), 95, 0)])
+        # That of 10 to 20 is in the state, as is one far ahead.
+        send(harness, [(Row("a", "w"), 15, 0), (Row("c", "x"), 25, 0), (Row("a", "y"), 25, 12), (Row("b", "z"), 41, 49)])
+        assert passed == [(20, 30), (40, 50)]
+        assert harness.num_event_time_timers() == 1
+        fired = [("a", 10, 20, "w"), ("b", 10, 20, "u"), ("a", 20, 30, "y"), ("c", 20, 30, "x"), ("b", 40, 50, "z")]
+        out = [tuple(row) for row in harness.output()]
+        assert sorted(out) == sorted(fired)
+        assert [row[1] for row in out] == [10, 10, 20, 20, 40]
+        harness.close()
 
 
 class Counting(ProcessWindowFunction):

@@ -153,7 +153,7 @@ def stories(draw: Any, pages: st.SearchStrategy[Row] = CLICKS) -> list[Step]:
         ):
             now += ahead
             rows.append((click, now + time, now))
-        steps.append(Step(rows, draw(st.sampled_from(["go_on", "epoch", "another_worker", "rescale"]))))
+        steps.append(Step(rows, draw(st.sampled_from(["go_on", "wait", "epoch", "another_worker", "rescale"]))))
     return steps
 
 

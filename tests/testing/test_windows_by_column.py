@@ -142,7 +142,7 @@ def stories(draw: Any) -> list[Step]:
         ):
             now += ahead
             rows.append((sale, now + time, now))
-        steps.append(Step(rows, draw(st.sampled_from(["go_on", "epoch", "another_worker", "rescale"]))))
+        steps.append(Step(rows, draw(st.sampled_from(["go_on", "wait", "epoch", "another_worker", "rescale"]))))
     return steps
 
 

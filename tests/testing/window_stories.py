@@ -12,7 +12,7 @@ import pytest
 from holdfast.common import Row
 from holdfast.datastream import OutputTag
 from holdfast.runtime.batch import Batch
-from holdfast.runtime.envelope import Envelope, unpack_header
+from holdfast.runtime.envelope import ChannelStatus, Envelope, unpack_header
 from holdfast.state import keyed_backend
 from holdfast.state.lmdb.backend import LmdbBackend
 from holdfast.testing import KeyedOperatorHarness
@@ -29,8 +29,8 @@ class Step:
     then: str
 
 
-def send(harness: Any, rows: list[tuple[Row, int, int]]) -> None:
-    """Rows in one batch, each with a watermark of its own."""
+def send(harness: Any, rows: list[tuple[Row, int, int]], waiting: bool = False) -> None:
+    """Rows in one batch, each with a watermark of its own. ``waiting``: they may wait for those of the next batch."""
     epochs = harness._epochs
     epochs.run()
     (target,) = epochs.inputs
@@ -40,7 +40,11 @@ def send(harness: Any, rows: list[tuple[Row, int, int]]) -> None:
         target._router.collect(Batch(values, times, watermarks))
         target._router.flush()
         epochs._deliver()
-    harness.advance_watermark(rows[-1][2])
+    if waiting:
+        target.send_status(ChannelStatus(rows[-1][2], False, False))
+        epochs._deliver()
+    else:
+        harness.advance_watermark(rows[-1][2])
 
 
 def capture(output: Output, envelope: Envelope) -> None:
@@ -76,7 +80,7 @@ class Story:
     def run(self, steps: list[Step]) -> tuple[list[Any], list[Any]]:
         for step in steps:
             for harness in self.harnesses:
-                send(harness, step.rows)
+                send(harness, step.rows, waiting=step.then == "wait")
             getattr(self, step.then)(step.rows[-1][2])
         self.harnesses.end_input()
         timers = [harness.num_event_time_timers() for harness in self.harnesses]
@@ -86,6 +90,8 @@ class Story:
         return self.out, self.late
 
     def go_on(self, watermark: int) -> None: ...
+
+    def wait(self, watermark: int) -> None: ...
 
     def epoch(self, watermark: int) -> None:
         self.harnesses.end_epoch()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from holdfast.datastream.column_functions import has_fixed_windows
 from holdfast.datastream.key_versions import check_versions
 from holdfast.datastream.window_functions import CoGroupFunction, FlatJoinFunction, JoinFunction, ProcessJoinFunction
 from holdfast.datastream.windowed_stream import CONTENTS, WindowSettings, evicted_contents
@@ -19,6 +20,7 @@ from holdfast.runtime.windowing.co_group import (
     CallJoin,
     CoGroupOperator,
     EvictingCoGroupOperator,
+    ListedCoGroupOperator,
     sided_type,
 )
 from holdfast.runtime.windowing.functions import WindowProcess
@@ -116,8 +118,10 @@ class _WindowedPair(WindowSettings):
         rows = sided_type(self._first.get_type(), self._second.get_type())
         evicting = self._evictor is not None
         contents = evicted_contents(rows) if evicting else ListStateDescriptor(CONTENTS, rows)
-        factory = EvictingCoGroupOperator if evicting else CoGroupOperator
-        return _add_joined(self._first, self._second, name, factory, self.spec(contents, function), output_type)
+        spec = self.spec(contents, function)
+        by_batch = ListedCoGroupOperator if has_fixed_windows(spec) else CoGroupOperator
+        factory = EvictingCoGroupOperator if evicting else by_batch
+        return _add_joined(self._first, self._second, name, factory, spec, output_type)
 
 
 class WindowedJoin(_WindowedPair):

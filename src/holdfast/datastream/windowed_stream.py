@@ -33,6 +33,7 @@ from holdfast.runtime.windowing.functions import (
     WindowProcess,
 )
 from holdfast.runtime.windowing.known_aggregates import GiveRow, KnownAggregates
+from holdfast.runtime.windowing.listed_windows import ListedWindowOperator
 from holdfast.runtime.windowing.operator import WindowOperator, WindowSpec
 from holdfast.runtime.windowing.session_windows import DynamicEventTimeSessionWindows, EventTimeSessionWindows
 from holdfast.runtime.windowing.sessions import SessionOperator
@@ -261,11 +262,14 @@ class AllWindowedStream(_Windowed):
 
 
 def operator_of(spec: WindowSpec) -> type[WindowOperator]:
-    """What adds rows to windows: batches where a function reduces or aggregates them, else one row at a time."""
-    if spec.contents.kind == "list":
-        return WindowOperator
+    """What adds rows to windows: batches of them where windows are of a fixed size, or are sessions whose rows are
+    reduced or aggregated; else one row at a time.
+    """
+    listed = spec.contents.kind == "list"
     if has_fixed_windows(spec):
-        return FoldedWindowOperator
+        return ListedWindowOperator if listed else FoldedWindowOperator
+    if listed:
+        return WindowOperator
     sessions = type(spec.assigner) in (EventTimeSessionWindows, DynamicEventTimeSessionWindows)
     return SessionOperator if sessions and type(spec.trigger) is EventTimeTrigger else WindowOperator
 

@@ -8,9 +8,10 @@ import pyarrow as pa
 
 from holdfast.runtime.aggregates import Aggregation, combine_partials, combine_rows, merge
 from holdfast.runtime.batch import Batch
-from holdfast.runtime.keyed_batch import KeyedBatchContext, KeyedBatchOperator, WaitingRows
+from holdfast.runtime.keyed_batch import KeyedBatchContext, KeyedBatchOperator
 from holdfast.runtime.operator import Operator
 from holdfast.runtime.plan import OperatorSpec
+from holdfast.runtime.waiting import WaitingRows
 from holdfast.state.descriptors import ValueStateDescriptor
 from holdfast.types.arrow import row_reader, row_writer
 

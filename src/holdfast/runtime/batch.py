@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 import pyarrow as pa
@@ -51,6 +52,20 @@ class ReceivedKeys:
     def part(self, start: int, stop: int) -> ReceivedKeys:
         """Those of some rows that follow each other."""
         return ReceivedKeys(self._wire.slice(start, stop - start), self._read, self._column)
+
+    @property
+    def form(self) -> Any:
+        """The same object for keys that came in the same way."""
+        return self._read
+
+    def followed_by(self, others: Iterable[ReceivedKeys]) -> ReceivedKeys:
+        """All of them, of one form."""
+        wire = pa.concat_batches([self._wire, *(other._wire for other in others)])
+        return ReceivedKeys(wire, self._read, self._column)
+
+    def rows(self, columns: pa.Schema) -> pa.RecordBatch:
+        """The columns of the rows, which came beside their keys."""
+        return self._wire.select(columns.names)
 
 
 class Batch:
@@ -100,17 +115,53 @@ class Batch:
         return self._reader(self.arrow.take(pa.array(positions, pa.int64())))
 
     def part(self, start: int, stop: int) -> Batch:
-        """Some rows that follow each other, of a batch that came through an exchange."""
-        assert self.arrow is not None and isinstance(self._keys, ReceivedKeys)
-        timestamps, watermarks = self.timestamps, self.watermarks
+        """Some rows that follow each other, of rows with keys."""
+        assert self._keys is not None
+        timestamps, watermarks, keys = self.timestamps, self.watermarks, self._keys
         return Batch(
-            None,
+            None if self._values is None else self._values[start:stop],
             None if timestamps is None else timestamps[start:stop],
             None if watermarks is None else watermarks[start:stop],
-            self._keys.part(start, stop),
-            self.arrow.slice(start, stop - start),
+            keys.part(start, stop) if isinstance(keys, ReceivedKeys) else keys[start:stop],
+            None if self.arrow is None else self.arrow.slice(start, stop - start),
             self._reader,
         )
+
+    def read_as(self, convert: Callable[[list[Any]], list[Any]]) -> Batch:
+        """Rows made of these, when they are needed."""
+        times = self.timestamps, self.watermarks
+        if self._values is not None or self._reader is None:
+            return Batch(convert(self.values), *times, self._keys)
+        read = self._reader
+        return Batch(None, *times, self._keys, self.arrow, lambda arrow: convert(read(arrow)))
+
+    @classmethod
+    def joined(cls, batches: Iterable[Batch]) -> Iterator[Batch]:
+        """The same rows with keys and times in the same order, as one batch where they came in one form."""
+        for form, same in groupby(batches, key=lambda batch: batch._form):
+            first, *others = same
+            if not others:
+                yield first
+            elif form is None:
+                yield cls.in_python([first, *others])
+            else:
+                yield first._followed_by(others)
+
+    @classmethod
+    def in_python(cls, batches: Sequence[Batch]) -> Batch:
+        """The same rows with keys and times in the same order, as Python rows in one batch."""
+        values, keys = ([one for batch in batches for one in part(batch)] for part in (_values, _keys))
+        return Batch(values, *_times_of(batches), keys)
+
+    @property
+    def _form(self) -> Any:
+        """The same object for batches that came through an exchange in the same way; None for Python rows."""
+        return self._keys.form if isinstance(self._keys, ReceivedKeys) and self._values is None else None
+
+    def _followed_by(self, others: list[Batch]) -> Batch:
+        assert self.arrow is not None and isinstance(self._keys, ReceivedKeys)
+        keys = self._keys.followed_by([other._keys for other in others if isinstance(other._keys, ReceivedKeys)])
+        return Batch(None, *_times_of([self, *others]), keys, keys.rows(self.arrow.schema), self._reader)
 
     @property
     def keys(self) -> list[Any] | None:
@@ -144,6 +195,22 @@ class Batch:
             return len(self._values)
         assert self.arrow is not None
         return int(self.arrow.num_rows)
+
+
+def _values(batch: Batch) -> list[Any]:
+    return batch.values
+
+
+def _keys(batch: Batch) -> list[Any]:
+    return batch.keys or []
+
+
+def _times_of(batches: Sequence[Batch]) -> tuple[list[int | None] | None, list[int] | None]:
+    """Event times and watermarks of batches that all have them, or all have none."""
+    timestamps = [time for batch in batches for time in batch.timestamps or ()]
+    watermarks = [time for batch in batches for time in batch.watermarks or ()]
+    rows = sum(map(len, batches))
+    return timestamps if len(timestamps) == rows else None, watermarks if len(watermarks) == rows else None
 
 
 class SideBatch(Batch):

@@ -210,10 +210,12 @@ class Chain:
         return min((t for o in self.operators if (t := o.next_processing_timer()) is not None), default=None)
 
     def end_rows(self) -> None:
-        if self.head.watermark != MIN_WATERMARK and not self.head.event_time_ended:
+        head, *others = self.operators
+        head.end_rows()
+        if head.watermark != MIN_WATERMARK and not head.event_time_ended:
             # Rows bring their watermarks to the head alone; a status that says no more tells the others nothing.
-            self.head.output.emit_watermark(self.head.watermark)
-        for operator in self.operators:
+            head.output.emit_watermark(head.watermark)
+        for operator in others:
             operator.end_rows()
 
     def prepare_snapshot(self, checkpoint_id: int) -> None:

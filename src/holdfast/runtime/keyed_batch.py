@@ -11,12 +11,10 @@ from holdfast.errors import FunctionError
 from holdfast.runtime.batch import Batch
 from holdfast.runtime.keyed import KeyedOperator
 from holdfast.runtime.plan import OperatorSpec
+from holdfast.runtime.waiting import WaitingRows
 from holdfast.types.arrow import row_reader, schema_of
 from holdfast.types.columns import Column
 from holdfast.types.typeinfo import Types
-
-#: So many rows are not kept waiting for more of their epoch.
-_MOST_ROWS = 2_000_000
 
 _TIMES = Column(Types.LONG(), "the times of rows")
 
@@ -35,24 +33,6 @@ class KeyedBatchContext:
     def current_watermark(self) -> int | None:
         """The event time that the stream had reached when the first of the rows came."""
         return self._watermark
-
-
-class WaitingRows:
-    """The batches of an epoch that have come so far."""
-
-    def __init__(self) -> None:
-        self._batches: list[Batch] = []
-        self._rows = 0
-
-    def add(self, batch: Batch) -> bool:
-        """True when it is time to take them."""
-        self._batches.append(batch)
-        self._rows += len(batch)
-        return self._rows >= _MOST_ROWS
-
-    def take(self) -> list[Batch]:
-        taken, self._batches, self._rows = self._batches, [], 0
-        return taken
 
 
 class KeyedBatchOperator(KeyedOperator):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -234,6 +235,8 @@ class EdgeReader:
         self._read_rows = row_reader(edge.type_info)
         self._keys = KeyReader(edge.partitioner) if isinstance(edge.partitioner, KeyGroupHash) else None
         self._schemas: dict[str, pa.Schema] = {}
+        #: By the form of keys: what makes Python keys, and a column, of received rows.
+        self._reads_keys: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {}
 
     def read(self, header: Header, body: memoryview) -> Batch:
         wire = pa.ipc.read_record_batch(pa.py_buffer(body), self._schema(header.key_form))
@@ -244,7 +247,9 @@ class EdgeReader:
             watermarks = wire.column(WATERMARK_COLUMN).to_pylist()
         if self._keys is not None:
             form = header.key_form
-            keys = ReceivedKeys(wire, partial(self._keys.read, form), partial(self._keys.column, form))
+            if form not in self._reads_keys:
+                self._reads_keys[form] = partial(self._keys.read, form), partial(self._keys.column, form)
+            keys = ReceivedKeys(wire, *self._reads_keys[form])
         columns = wire.select(schema_of(self._edge.type_info).names)
         return Batch(None, timestamps, watermarks, keys, columns, self._read_rows)
 

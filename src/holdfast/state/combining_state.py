@@ -67,6 +67,10 @@ class CombiningState(SingleValue, MergingNamespaces):
         """What is to be kept when a value comes to what was."""
 
     @abstractmethod
+    def result_of(self, kept: Any) -> Any:
+        """What ``get`` gives of what is kept."""
+
+    @abstractmethod
     def combined(self, left: Any, right: Any) -> Any:
         """One of two that were kept."""
 
@@ -106,6 +110,9 @@ class KeyedReducingState(CombiningState, ReducingState[Any]):
     def get(self) -> Any:
         return self._get()
 
+    def result_of(self, kept: Any) -> Any:
+        return kept
+
     def folded(self, value: Any, kept: Any) -> Any:
         reduced = value if kept is None else self._reduce(kept, value)
         return self._cells.copy(value) if reduced is value else reduced
@@ -125,7 +132,10 @@ class KeyedAggregatingState(CombiningState, AggregatingState[Any, Any]):
 
     def get(self) -> Any:
         accumulator = self._get()
-        return None if accumulator is None else self._function.get_result(accumulator)
+        return None if accumulator is None else self.result_of(accumulator)
+
+    def result_of(self, kept: Any) -> Any:
+        return self._function.get_result(kept)
 
     def folded(self, value: Any, kept: Any) -> Any:
         return self._function.add(value, self._function.create_accumulator() if kept is None else kept)

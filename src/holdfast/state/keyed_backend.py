@@ -187,6 +187,13 @@ class KeyedStateBackend:
         """What caches know the keys of a column by, and the keys."""
         return next(self._keys.slices(keys, len(keys))) if len(keys) else ((), [])
 
+    def timers_ordered_by(self, identities: Sequence[Hashable], keys: Sequence[Any]) -> list[bytes]:
+        """For each of several keys: by what timers of one time and namespace fire one after the other."""
+        known = len(self._keys)
+        parts = self._keys.many(dict(zip(identities, keys, strict=True)))
+        self._access.make_room(len(self._keys) - known)
+        return [group + sized_key for group, sized_key in parts]
+
     # Epochs
 
     def begin_batch(self, rows: int = 0) -> None:

@@ -61,6 +61,11 @@ class KeyedListState(MergingNamespaces, ListState[Any]):
     def clear(self) -> None:
         self._replace([])
 
+    def copies(self, values: Iterable[Any]) -> list[Any]:
+        """What ``get`` gives of values that were added: other objects, unless they cannot be changed in place."""
+        open_cell, admit = self._cells.open, self._cells.admit
+        return [open_cell(admit(value)) for value in values]
+
     def _collect(self, changed: list[Any], pending: Pending) -> None:
         for cached in changed:
             self._collect_list(cached, pending)

@@ -26,6 +26,8 @@ _GROUP = slice(HEAD_LENGTH + 8, HEAD_LENGTH + 10)
 _KEY_AT = HEAD_LENGTH + 10
 #: Index entries that are read at a time.
 _READ_AHEAD = 256
+#: Index entries that are looked at to find none of a namespace: some rows may be far ahead of all others.
+_FEW = 32
 #: Encoded namespaces that are remembered.
 _ENCODED = 16384
 
@@ -68,6 +70,8 @@ class TimerQueue:
         #: Index entries that are not stored yet, with key and namespace; ``_order`` is a heap of them.
         self._added: dict[bytes, tuple[Any, Any]] = {}
         self._order: list[bytes] = []
+        #: How the last in order of those begins that were added since the last flush.
+        self._latest = b""
         #: Those of them of which the store is known to have nothing.
         self._unstored: set[bytes] = set()
         #: Index entries that may be stored and no longer count.
@@ -84,6 +88,7 @@ class TimerQueue:
         self._access.make_room()
         self._removed.discard(entry)
         self._added[entry] = (key, namespace)
+        self._latest = max(self._latest, entry[: _TIME.stop])
         heappush(self._order, entry)
         if unstored:
             self._unstored.add(entry)
@@ -104,12 +109,23 @@ class TimerQueue:
             if entry not in self._added:
                 self._added[entry] = (keys[identity], namespace)
                 heappush(self._order, entry)
+        self._latest = max(self._latest, start)
         self._unstored.update(map(entries.__getitem__, unstored))
 
     def has(self, timestamp: int, key: Any, namespace: Any = None) -> bool:
         """Whether there is such a timer."""
         entry = self._entry(timestamp, key, namespace)
         return entry in self._added or (entry not in self._removed and self._access.store.get(entry) is not None)
+
+    def may_have(self, timestamp: int, namespace: Any) -> bool:
+        """False if surely no timer of any key is of this namespace and at this time or later, nor of another namespace
+        and at this time. Looks at few timers, and does not know where there are more.
+        """
+        start, ending = self._start + time_bytes(timestamp), self._namespace_bytes(namespace)
+        if self._latest >= start:
+            return True
+        later = [entry for entry, _ in islice(self._access.store.scan(start, self._end), _FEW)]
+        return len(later) == _FEW or any(entry.startswith(start) or entry.endswith(ending) for entry in later)
 
     def delete(self, timestamp: int, key: Any, namespace: Any = None) -> None:
         """Remove a timer; nothing happens when it does not exist."""
@@ -153,6 +169,7 @@ class TimerQueue:
         for entry in self._added:
             pending.writes += ((entry, b""), (state_entry(entry), b""))
         self._added.clear()
+        self._latest = b""
         self._unstored.clear()
         self._order.clear()
         self._removed.clear()

@@ -13,6 +13,7 @@ from holdfast.runtime.epoch import Acknowledgement, EpochSpec, Notification, Res
 from holdfast.runtime.operator import Operator
 from holdfast.runtime.router import EdgeReader, Outbox
 from holdfast.runtime.task import TaskRun, read_acknowledgement
+from holdfast.runtime.windowing.rows_first import RowsFirstOperator
 from holdfast.testing.inputs import Input
 from holdfast.testing.options import Setup
 from holdfast.testing.outputs import Output
@@ -110,12 +111,14 @@ class Epochs:
         with self._rolling_back():
             target.send(list(values), timestamps)
         self._deliver()
+        self._end_rows_of_windows()
 
     def send_status(self, target: Input, status: ChannelStatus) -> None:
         """Event time of an input goes on, or the input ends."""
         self.run()
         target.send_status(status)
         self._deliver()
+        self._end_rows_of_windows()
 
     def read(self, rows: int) -> None:
         """Let the source give at most so many rows."""
@@ -173,6 +176,12 @@ class Epochs:
                 self.step(run.receive, envelope)
             elif unpack_header(envelope.payload)[0].rows:
                 raise self._of_another_subtask(envelope)
+
+    def _end_rows_of_windows(self) -> None:
+        """In a job they wait for others of their epoch. Here it is seen at once what they do."""
+        for operator in self.run().chains[0].operators:
+            if isinstance(operator, RowsFirstOperator):
+                self.step(operator.end_rows)
 
     def _of_another_subtask(self, envelope: Envelope) -> ProgramError:
         header, body = unpack_header(envelope.payload)

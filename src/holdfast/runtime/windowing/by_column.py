@@ -9,7 +9,7 @@ import pyarrow as pa
 from holdfast.runtime.batch import Batch
 from holdfast.runtime.operator import MIN_WATERMARK
 from holdfast.runtime.plan import OperatorSpec
-from holdfast.runtime.windowing.fixed_windows import FixedWindowOperator, KeysOfBatch
+from holdfast.runtime.windowing.fixed_windows import FixedWindowOperator, KeysOfBatch, PassingWindow
 from holdfast.runtime.windowing.folding import Groups, Numbers, Values, distinct_keys, fold
 from holdfast.runtime.windowing.known_aggregates import WindowAggregation
 from holdfast.runtime.windowing.windows import TimeWindow
@@ -25,6 +25,7 @@ _MOST_TIMERS = 65_536
 class ColumnWindowOperator(FixedWindowOperator):
     """Known aggregates. What columns cannot do exactly, a sum that comes near 64 bits, the loop does."""
 
+    by_column = True
     least_rows = 128
 
     def __init__(self, spec: OperatorSpec) -> None:
@@ -74,7 +75,7 @@ class ColumnWindowOperator(FixedWindowOperator):
 
     # -- firing
 
-    def _fire_due(self, timers: TimerQueue, to: int, domain: TimeDomain) -> None:
+    def _fire_stored(self, timers: TimerQueue, to: int, domain: TimeDomain) -> None:
         for timestamp, due in timers.advance_together(to, _MOST_TIMERS):
             if len(due) < LEAST_TIMERS or not self._fire_together(timestamp, due, domain):
                 self._fire([(timestamp, key, namespace) for key, namespace in due], domain)
@@ -110,6 +111,9 @@ class ColumnWindowOperator(FixedWindowOperator):
                 self._give(keys, window, accumulators)
         if timestamp >= self._cleanup_time(window):
             contents.remove_many(identities, keys)
+
+    def _fire_passing(self, passing: PassingWindow) -> None:
+        self._give(passing.keys, passing.window, passing.kept)
 
     def _give(self, keys: list[Any], window: TimeWindow, accumulators: list[Any]) -> None:
         if not keys:

@@ -14,6 +14,7 @@ from holdfast.runtime.functions import method_of
 from holdfast.runtime.windowing.contexts import WindowContext
 from holdfast.runtime.windowing.evicting import EvictingWindowOperator
 from holdfast.runtime.windowing.functions import WrappingProcess
+from holdfast.runtime.windowing.listed_windows import ListedWindowOperator
 from holdfast.runtime.windowing.operator import WindowOperator
 from holdfast.types.typeinfo import TypeInformation, Types
 
@@ -31,12 +32,7 @@ class CoGroupOperator(WindowOperator):
     """Windows of two streams."""
 
     def process(self, batch: Batch, input_index: int) -> None:
-        rows: list[SidedRow]
-        if input_index == FIRST:
-            rows = [(FIRST, row, None) for row in batch.values]
-        else:
-            rows = [(SECOND, None, row) for row in batch.values]
-        super().process(Batch(rows, batch.timestamps, batch.watermarks, batch.keys), input_index)
+        super().process(batch.read_as(_of_first if input_index == FIRST else _of_second), input_index)
 
     def late(self, value: SidedRow, timestamp: int) -> None:
         super().late(value[1 + value[0]], timestamp)
@@ -44,6 +40,18 @@ class CoGroupOperator(WindowOperator):
 
 class EvictingCoGroupOperator(CoGroupOperator, EvictingWindowOperator):
     """Windows of two streams, with an evictor."""
+
+
+class ListedCoGroupOperator(CoGroupOperator, ListedWindowOperator):
+    """Windows of a fixed size of two streams."""
+
+
+def _of_first(rows: list[Any]) -> list[SidedRow]:
+    return [(FIRST, row, None) for row in rows]
+
+
+def _of_second(rows: list[Any]) -> list[SidedRow]:
+    return [(SECOND, None, row) for row in rows]
 
 
 def _sides(elements: list[SidedRow]) -> tuple[list[Any], list[Any]]:

@@ -2,14 +2,19 @@
 
 All rows of a batch that are in time go into their windows first (see ``rows_first``), each window of a key being
 touched once; windows that fire and rows that are late come after that in their order.
+
+A window that begins and ends within a batch passes by: it is never in the state, and has no timers. For that it must be
+sure that the state has nothing of it, and it is where it has no timer, because whatever a window has in the state goes
+with a timer at its end or later.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections import deque
 from collections.abc import Hashable, Sequence
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,9 +24,10 @@ from holdfast.runtime.windowing.folding import Groups, Numbers
 from holdfast.runtime.windowing.rows_first import RowsFirstOperator
 from holdfast.runtime.windowing.time_windows import FixedSizeWindows
 from holdfast.runtime.windowing.windows import TimeWindow
+from holdfast.state.timers import TimeDomain, TimerQueue
 
 #: Rows in windows that are folded at once, so that windows fire before too many others are begun.
-_MOST_MEMBERS = 100_000
+_MOST_MEMBERS = 500_000
 #: Times, and lengths of time, beyond it are not computed with in 64 bits.
 _FAR = 1 << 60
 
@@ -33,6 +39,25 @@ class KeysOfBatch:
         self.numbers = numbers
         self.identities = identities
         self.keys = keys
+
+    def ordered_by(self, places: Sequence[bytes]) -> KeysOfBatch:
+        """The same, numbered in another order."""
+        order = sorted(range(len(places)), key=places.__getitem__)
+        numbers = np.empty(len(order), dtype=np.int64)
+        numbers[order] = np.arange(len(order))
+        return KeysOfBatch(
+            numbers[self.numbers], [self.identities[place] for place in order], [self.keys[place] for place in order]
+        )
+
+
+class PassingWindow(NamedTuple):
+    """A window that begins and ends within a batch."""
+
+    window: TimeWindow
+    #: The identities and the keys that have it, and what is kept for each, in the order in which timers would fire.
+    identities: list[Hashable]
+    keys: list[Any]
+    kept: list[Any]
 
 
 class FixedWindowOperator(RowsFirstOperator):
@@ -47,6 +72,8 @@ class FixedWindowOperator(RowsFirstOperator):
         super().__init__(spec)
         self._assigner: FixedSizeWindows = self.plan.assigner  # type: ignore[assignment]  # no other comes here
         self._far = self._assigner.size + self._assigner.slide + self._lateness >= _FAR
+        #: In the order of their ends. At none of these times there is a timer.
+        self._passing: deque[PassingWindow] = deque()
 
     @abstractmethod
     def _fits(self, batch: Batch) -> bool:
@@ -65,20 +92,20 @@ class FixedWindowOperator(RowsFirstOperator):
 
     # -- rows
 
-    def process(self, batch: Batch, input_index: int) -> None:
+    def _process_together(self, batch: Batch) -> None:
         rows, most = len(batch), _MOST_MEMBERS // self._assigner.most_windows
         if rows < self.least_rows or most < self.least_rows or self._far or not self._fits(batch):
-            super().process(batch, input_index)
+            self._process_one_by_one(batch)
         elif rows <= most:
-            self._process_some(batch, input_index)
+            self._process_some(batch)
         else:
             for start in range(0, rows, most):
-                self._process_some(batch.part(start, min(start + most, rows)), input_index)
+                self._process_some(batch.part(start, min(start + most, rows)))
 
-    def _process_some(self, batch: Batch, input_index: int) -> None:
+    def _process_some(self, batch: Batch) -> None:
         times = self._times(batch)
         if times is None or not self._take_rows(batch, times):
-            super().process(batch, input_index)
+            self._process_one_by_one(batch)
 
     def _times(self, batch: Batch) -> Numbers | None:
         """What the rows are assigned to windows by; None where a loop is to do it."""
@@ -103,7 +130,11 @@ class FixedWindowOperator(RowsFirstOperator):
                 if not in_time.all() or self.plan.late_tag is not None:
                     late = self._late(rows, starts, times, watermarks)
                     rows, starts = rows[in_time], starts[in_time]
-            if not self._fold(batch, keys, rows, starts):
+            until = int(watermarks[-1])
+            if len(rows) and self._may_pass(int(starts.min()), until):
+                # Then what they give is in the order in which timers would fire.
+                keys = keys.ordered_by(self.keyed_state.timers_ordered_by(keys.identities, keys.keys))
+            if not self._fold(batch, keys, rows, starts, until):
                 return False
         except Exception as error:
             raise self.failure(error, f"one of {len(batch)} rows of a batch") from error
@@ -130,30 +161,61 @@ class FixedWindowOperator(RowsFirstOperator):
             late += [(row, None) for row in np.flatnonzero(gone & (times + self._lateness <= watermarks)).tolist()]
         return sorted(late, key=itemgetter(0))
 
-    def _fold(self, batch: Batch, keys: KeysOfBatch, rows: Numbers, starts: Numbers) -> bool:
-        """Put rows into windows, each touched once. False, with nothing done, where a loop must do it."""
+    def _fold(self, batch: Batch, keys: KeysOfBatch, rows: Numbers, starts: Numbers, until: int) -> bool:
+        """Put rows into windows, each touched once. False, with nothing done, where a loop must do it. ``until``: event
+        time at the end of the batch.
+        """
         if not len(rows):
             return True
         groups = Groups.of(starts, keys.numbers[rows], self._assigner.slide)
         numbers = groups.keys.tolist()
         identities, their_keys = ([some[number] for number in numbers] for some in (keys.identities, keys.keys))
-        size, contents = self._assigner.size, self._contents
+        size = self._assigner.size
         windows = [(TimeWindow(start, start + size), slice(*bounds)) for start, *bounds in groups.windows()]
+        passing = self._that_pass([window for window, _ in windows], until)
         before: list[Any] = []
         for window, some in windows:
-            contents.set_current_namespace(window)
-            before += contents.kept_many(identities[some], their_keys[some])
+            if window in passing:
+                before += [None] * (some.stop - some.start)
+            else:
+                before += self._kept(window, identities[some], their_keys[some])
         after = self._folded(batch, keys, groups, rows, before)
         if after is None:
             return False
         for window, some in windows:
-            contents.set_current_namespace(window)
-            contents.keep_many(identities[some], their_keys[some], after[some])
-            last = window.max_timestamp()
-            added = dict(zip(identities[some], their_keys[some], strict=True))
-            for time in {last, last + self._lateness}:
-                self._cleanup_timers.register_many(time, window, added, self._is_new)
+            if window not in passing:
+                self._keep(window, identities[some], their_keys[some], after[some])
+            else:
+                self._passing.append(PassingWindow(window, identities[some], their_keys[some], after[some]))
         return True
+
+    def _kept(self, window: TimeWindow, identities: list[Hashable], keys: list[Any]) -> list[Any]:
+        """What keys have in a window; None for nothing."""
+        self._contents.set_current_namespace(window)
+        return self._contents.kept_many(identities, keys)  # type: ignore[no-any-return]  # contents are of many kinds
+
+    def _set_kept(self, identities: list[Hashable], keys: list[Any], kept: list[Any]) -> None:
+        """What keys have in the window that is the current namespace."""
+        self._contents.keep_many(identities, keys, kept)
+
+    def _keep(self, window: TimeWindow, identities: list[Hashable], keys: list[Any], kept: list[Any]) -> None:
+        self._contents.set_current_namespace(window)
+        self._set_kept(identities, keys, kept)
+        last = window.max_timestamp()
+        added = dict(zip(identities, keys, strict=True))
+        for time in {last, last + self._lateness}:
+            self._cleanup_timers.register_many(time, window, added, self._is_new)
+
+    def _may_pass(self, start: int, until: int) -> bool:
+        """Whether windows from one with this start on may begin and end within a batch."""
+        return self._event_time and not self._lateness and start + self._assigner.size - 1 <= until
+
+    def _that_pass(self, windows: list[TimeWindow], until: int) -> set[TimeWindow]:
+        """Those of the windows that begin and end within a batch."""
+        if not self._may_pass(windows[0].start, until):
+            return set()
+        ended = [(window.max_timestamp(), window) for window in windows if window.max_timestamp() <= until]
+        return {window for last, window in ended if not self._event_timers.may_have(last, window)}
 
     def _is_new(self, identity: Hashable) -> bool:
         """Whether a key surely had no timer for the end of the window that is at hand: it had no contents. A timer all
@@ -163,6 +225,28 @@ class FixedWindowOperator(RowsFirstOperator):
         return self._lateness == 0 and self._contents.is_absent(identity)
 
     # -- time
+
+    def _next_due(self) -> int | None:
+        due = super()._next_due()
+        if not self._passing:
+            return due
+        passes = self._passing[0].window.max_timestamp()
+        return passes if due is None else min(due, passes)
+
+    def _fire_due(self, timers: TimerQueue, to: int, domain: TimeDomain) -> None:
+        while domain is TimeDomain.EVENT_TIME and self._passing:
+            last = self._passing[0].window.max_timestamp()
+            if last > to:
+                break
+            self._fire_stored(timers, last, domain)
+            self._fire_passing(self._passing.popleft())
+        self._fire_stored(timers, to, domain)
+
+    def _fire_stored(self, timers: TimerQueue, to: int, domain: TimeDomain) -> None:
+        super()._fire_due(timers, to, domain)
+
+    @abstractmethod
+    def _fire_passing(self, passing: PassingWindow) -> None: ...
 
     def _let_time_pass(
         self, batch: Batch, keys: KeysOfBatch, watermarks: list[int], late: list[tuple[int, TimeWindow | None]]

@@ -2,23 +2,82 @@
 
 A row may go into a window as long as the watermark has not passed the window's end, and until then the window does not
 fire. So all rows of a batch that are in time can go into their windows before the first of these fires: what happened
-between the rows comes after that, in its order.
+between the rows comes after that, in its order. The more rows a batch has, the more of them meet in their windows:
+rows by event time wait for others of their epoch.
 """
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
+from typing import ClassVar
 
 import numpy as np
 
 from holdfast.runtime.batch import Batch
+from holdfast.runtime.operator import MAX_WATERMARK, MIN_WATERMARK
+from holdfast.runtime.plan import OperatorSpec
+from holdfast.runtime.waiting import WaitingRows
 from holdfast.runtime.windowing.folding import Numbers
 from holdfast.runtime.windowing.operator import WindowOperator
 
+#: So many rows are not kept waiting for more of their epoch.
+_MOST_ROWS = 1 << 17
+
 
 class RowsFirstOperator(WindowOperator):
-    """What windows by column and sessions share."""
+    """What windows of a fixed size and sessions share."""
+
+    #: Whether it works on columns: rows that came in several forms are then taken one form after the other.
+    by_column: ClassVar[bool] = False
+
+    def __init__(self, spec: OperatorSpec) -> None:
+        super().__init__(spec)
+        self._waiting = WaitingRows(_MOST_ROWS)
+        #: The watermark that came behind rows that wait.
+        self._behind_waiting = MIN_WATERMARK
+
+    # -- rows that wait
+
+    def process(self, batch: Batch, input_index: int) -> None:
+        if not self._event_time:
+            self._process_together(batch)
+            return
+        behind = self._behind_waiting
+        if batch.watermarks is not None and behind > min(batch.watermarks, default=behind):
+            batch.watermarks = [max(watermark, behind) for watermark in batch.watermarks]
+        if self._waiting.add(batch):
+            self.end_rows()
+
+    @abstractmethod
+    def _process_together(self, batch: Batch) -> None: ...
+
+    def _process_one_by_one(self, batch: Batch) -> None:
+        """As other windows do."""
+        super().process(batch, 0)
+
+    def process_watermark(self, watermark: int) -> None:
+        if self._waiting and watermark < MAX_WATERMARK:
+            self._behind_waiting = max(self._behind_waiting, watermark)
+        else:
+            self.end_rows()
+            super().process_watermark(watermark)
+
+    def finish(self) -> None:
+        self.end_rows()
+        super().finish()
+
+    def end_rows(self) -> None:
+        batches = list(Batch.joined(self._waiting.take()))
+        if len(batches) > 1 and not self.by_column:
+            batches = [Batch.in_python(batches)]
+        for batch in batches:
+            self._process_together(batch)
+        behind, self._behind_waiting = self._behind_waiting, MIN_WATERMARK
+        super().process_watermark(behind)
+
+    # -- event time between rows
 
     def _watermarks(self, batch: Batch) -> Numbers:
         """Event time as it is for each row."""
@@ -31,7 +90,7 @@ class RowsFirstOperator(WindowOperator):
         """Event time as it is for a row; windows fire that ended before."""
         limit = watermarks[row]
         while limit > self.watermark:
-            due = self._event_timers.next_timestamp()
+            due = self._next_due()
             if due is None or due > limit:
                 self.watermark = limit
                 return
@@ -39,3 +98,7 @@ class RowsFirstOperator(WindowOperator):
             if first:
                 self.watermark = max(self.watermark, watermarks[first - 1])
             self._advance(watermarks[first])
+
+    def _next_due(self) -> int | None:
+        """When the next window fires."""
+        return self._event_timers.next_timestamp()

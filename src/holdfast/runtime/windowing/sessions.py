@@ -7,11 +7,15 @@ key everything happens in the order of its rows: a session that event time has p
 and fires afterwards. Rows that are or may be late take the loop, each at its turn.
 
 Where a session fires once, its timer stays when it goes on, and is early then: when it fires it registers the next one.
+
+The loop keeps the contents of a session under its first window. Here they are under one of a few namespaces that no
+window has, the same for all keys: caches are by namespace, and one for each session would cost more than the session.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
+from itertools import chain, count
 from operator import attrgetter
 from typing import Any
 
@@ -25,6 +29,8 @@ from holdfast.state.timers import TimeDomain
 
 #: A batch of fewer rows is as fast in the loop.
 LEAST_ROWS = 8
+#: Rows that are made of columns at a time, so that they are still in the processor's cache when their turn comes.
+_ROWS_AT_ONCE = 4096
 
 #: The number of a row, its key, the key's identity, the row, the start and the end of its window, and the watermark.
 Rows = Iterator[tuple[int, Any, Hashable, Any, int, int, int]]
@@ -53,10 +59,12 @@ class Session:
 class SessionsOfKey:
     """The sessions of a key while rows are folded into them."""
 
-    __slots__ = ("absorbed", "after", "before", "current", "ended", "key", "running")
+    __slots__ = ("absorbed", "after", "before", "current", "ended", "holders", "key", "running")
 
     def __init__(self, key: Any, running: list[Session]) -> None:
         self.key = key
+        #: The namespaces that are in use.
+        self.holders = {session.holder for session in running}
         #: Those that event time has passed since, and those that became part of others.
         self.ended: tuple[Session, ...] = ()
         self.absorbed: tuple[Session, ...] = ()
@@ -73,6 +81,13 @@ class SessionsOfKey:
         if current is not None and len(running) > 1:
             self.before = max([one.end for one in running if one.end < current.start], default=MIN_WATERMARK)
             self.after = min([one.start for one in running if one.start > current.end], default=MAX_TIMESTAMP)
+
+    def free_holder(self) -> tuple[int, int]:
+        """A namespace that none of the sessions has."""
+        # No window ends before it starts.
+        holder = next(one for number in count() if (one := (number, -1)) not in self.holders)
+        self.holders.add(holder)
+        return holder
 
 
 class SessionOperator(RowsFirstOperator):
@@ -91,27 +106,28 @@ class SessionOperator(RowsFirstOperator):
 
     # -- rows
 
-    def process(self, batch: Batch, input_index: int) -> None:
+    def _process_together(self, batch: Batch) -> None:
         timestamps = batch.timestamps
         if len(batch) < LEAST_ROWS or timestamps is None or None in timestamps:
-            super().process(batch, input_index)
+            self._process_one_by_one(batch)
             return
         keys, identities = self.keys_of(batch)
         ends = self._ends(batch, keys)
         if max(ends) + self._lateness >= MAX_TIMESTAMP:
-            super().process(batch, input_index)
+            self._process_one_by_one(batch)
             return
         self.keyed_state.expect(identities, keys)
         watermarks = self._watermarks(batch).tolist()
-        columns = (keys, identities, batch.values, timestamps, ends, watermarks)
-        rows: Any = zip(range(len(batch)), *columns, strict=True)
+        values = chain.from_iterable(piece.values for piece in batch.pieces(_ROWS_AT_ONCE))
+        rows: Any = zip(range(len(batch)), keys, identities, values, timestamps, ends, watermarks, strict=True)
         while (alone := self._fold_some(rows)) is not None:
             self._come_to(watermarks, alone)
             self.key_context.key, self.key_context.identity = keys[alone], identities[alone]
+            (value,) = batch.values_at([alone])
             try:
-                self._add(batch.values[alone], timestamps[alone])
+                self._add(value, timestamps[alone])
             except Exception as error:
-                raise self.failure(error, batch.values[alone], keys[alone]) from error
+                raise self.failure(error, value, keys[alone]) from error
         self._come_to(watermarks, len(batch) - 1)
         self._flush()
 
@@ -188,7 +204,7 @@ class SessionOperator(RowsFirstOperator):
                 self._absorb(of_key, first, other)
             first.start, first.end = min(first.start, start), max(first.end, end)
         else:
-            first = Session(start, end, TimeWindow(start, end), None)
+            first = Session(start, end, of_key.free_holder(), None)
         of_key.ended += tuple(ended)
         of_key.run([*running, first], first)
         return first
@@ -248,8 +264,8 @@ class SessionOperator(RowsFirstOperator):
             return
         if stored is not None:
             self._forget_timers(stored)
-        window = session.holder if self._fires_once else TimeWindow(session.start, session.end)
-        for time in self._times((session.start, session.end)):
+        window = TimeWindow(session.start, session.end)
+        for time in self._times(window):
             self._cleanup_timers.register(time, window, unstored=stored is None)
 
     def _forget_timers(self, window: tuple[int, int]) -> None:
@@ -271,7 +287,7 @@ class SessionOperator(RowsFirstOperator):
             if window[0] <= start and end <= window[1]:
                 last = window[1] - 1
                 if last > timestamp:
-                    self._cleanup_timers.register(last, holder)
+                    self._cleanup_timers.register(last, namespace)
                     return
                 if last == timestamp:
                     self._end(self.windows.restore(window), holder)
