@@ -69,6 +69,13 @@ def joined(first: Row, second: Row) -> Row:
     return second if second[1] == "forget" else Row(first[0], first[1] + second[1])
 
 
+class Rarely(Pages):
+    """Has nothing to say of some windows."""
+
+    def get_result(self, accumulator: list[str]) -> str | None:  # type: ignore[override]  # it may be silent
+        return None if len(accumulator) % 2 else super().get_result(accumulator)
+
+
 FUNCTIONS = {
     "aggregate": lambda windows: windows.aggregate(Pages(), Name(), Types.LIST(Types.STRING()), FIRED),
     "pickled": lambda windows: windows.aggregate(Pages(), Name(), None, FIRED),
@@ -213,6 +220,19 @@ def test_windows_with_another_trigger_take_the_loop() -> None:
     assert operator_of(CountTrigger.of(2)) is WindowOperator
 
 
+@settings(max_examples=40, deadline=None)
+@given(size=st.integers(1, 12), slide=st.integers(1, 12), steps=stories())
+def test_functions_that_give_nothing(size: int, slide: int, steps: list[Step]) -> None:
+    program = Program("rarely", size, slide, 0)
+    with pytest.MonkeyPatch.context() as patch:
+        types = Types.LIST(Types.STRING()), Types.STRING()
+        patch.setitem(FUNCTIONS, "rarely", lambda windows: windows.aggregate(Rarely(), None, *types))
+        with batches_of(None):
+            looped = Story(LATE, **program.options("heap")).run(steps)
+        with batches_of(1):
+            assert Story(LATE, **program.options("heap")).run(steps) == looped
+
+
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_windows_that_begin_and_end_within_a_batch_are_never_in_the_state(
     function: str, monkeypatch: pytest.MonkeyPatch
@@ -223,16 +243,43 @@ def test_windows_that_begin_and_end_within_a_batch_are_never_in_the_state(
         FoldedWindowOperator, "_fire_passing", lambda self, one: passed.append(tuple(one.window)) or fire(self, one)
     )
     with batches_of(1):
-        harness = KeyedOperatorHarness(None, **Program(function, 10, 10, 0).options("heap") | {"function": None})
+        harness = KeyedOperatorHarness(**Program(function, 10, 10, 0).options("heap"))
         send(harness, [(Row("b", "u"), 15, 0), (Row("a", "v"), 95, 0)])
-        # That of 10 to 20 is in the state, as is one far ahead.
-        send(harness, [(Row("a", "w"), 15, 0), (Row("c", "x"), 25, 0), (Row("a", "y"), 25, 12), (Row("b", "z"), 41, 49)])
+        harness.end_epoch()
+        # The window from 10 to 20 is in the state, as is one far ahead.
+        rows = [("a", "w", 15, 0), ("c", "x", 25, 0), ("a", "y", 25, 12), ("b", "z", 41, 12), ("a", "v", 97, 49)]
+        send(harness, [(Row(user, page), time, watermark) for user, page, time, watermark in rows])
         assert passed == [(20, 30), (40, 50)]
         assert harness.num_event_time_timers() == 1
         fired = [("a", 10, 20, "w"), ("b", 10, 20, "u"), ("a", 20, 30, "y"), ("c", 20, 30, "x"), ("b", 40, 50, "z")]
         out = [tuple(row) for row in harness.output()]
         assert sorted(out) == sorted(fired)
         assert [row[1] for row in out] == [10, 10, 20, 20, 40]
+        harness.close()
+
+
+def stored(harness: Any) -> int:
+    """Entries of the state."""
+    store = harness._backend().store
+    return sum(1 for _ in store.scan(b"\x00", b"\xff"))
+
+
+@pytest.mark.parametrize("least", [None, 1])
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_windows_that_are_kept_longer_after_a_restore_go_in_the_end(function: str, least: int | None) -> None:
+    before, after = (Program(function, 10, 10, lateness).options("heap") for lateness in (0, 7))
+    with batches_of(least):
+        harness = KeyedOperatorHarness(**before)
+        empty = stored(harness)
+        send(harness, [(Row("a", "u"), 5, 0)])
+        snapshot = harness.snapshot()
+        harness.close()
+        harness = KeyedOperatorHarness.restore(snapshot, **after)
+        for watermark in (9, 12, 16):
+            harness.advance_watermark(watermark)
+            assert [tuple(row) for row, _ in harness.timestamped_output()] == [("a", 0, 10, "u")]
+        harness.end_epoch()
+        assert stored(harness) == empty
         harness.close()
 
 

@@ -338,6 +338,18 @@ def test_a_session_that_is_kept_longer_after_a_restore_fires_once(ways: tuple[in
     assert [row[:3] for row, _ in found if row[0] == "x"] == [("x", 10, 35)]
 
 
+def test_timers_of_sessions_that_became_one_become_one() -> None:
+    with batches_of(1):
+        harness = KeyedOperatorHarness(**Program("reduce", 10, 0).options("heap"))
+        for epoch in ([(0, 0), (5, 0), (30, 0)], [(14, 0), (22, 0)], [(36, 14), (45, 14), (53, 39)]):
+            send(harness, [(Row("x", "a", 0), time, watermark) for time, watermark in epoch])
+            harness.end_epoch()
+        assert harness.num_event_time_timers() == 1
+        harness.end_input()
+        assert [row[:3] for row, _ in harness.timestamped_output()] == [("x", 0, 63)]
+        harness.close()
+
+
 class LeavesTimers(EventTimeTrigger):
     """Fires for every timer, and does not delete those of windows that were merged."""
 

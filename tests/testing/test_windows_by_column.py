@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.common import Row, Types
-from holdfast.datastream import OutputTag, StreamExecutionEnvironment
+from holdfast.datastream import OutputTag, StreamExecutionEnvironment, windowed_stream
 from holdfast.datastream.aggregates import Average, Count, Max, Min, Sum
 from holdfast.datastream.window import (
     CountEvictor,
@@ -108,11 +108,13 @@ def options(windows: Windows, key: list[str], backend: str) -> dict[str, Any]:
 def columns(used: bool, cache: int = LARGE_CACHE) -> Iterator[None]:
     """All by column, or nothing."""
     with caches_of(cache) as patch:
-        least = 1 if used else 1 << 60
-        patch.setattr(ColumnWindowOperator, "least_rows", least)
-        patch.setattr(by_column, "LEAST_TIMERS", least)
         if used:
+            patch.setattr(ColumnWindowOperator, "least_rows", 1)
+            # Windows of one key fire one by one.
+            patch.setattr(by_column, "LEAST_TIMERS", 2)
             patch.setattr(WindowOperator, "process", refuse)
+        else:
+            patch.setattr(windowed_stream, "ColumnWindowOperator", WindowOperator)
         yield
 
 

@@ -40,10 +40,10 @@ def send(harness: Any, rows: list[tuple[Row, int, int]], waiting: bool = False) 
         target._router.collect(Batch(values, times, watermarks))
         target._router.flush()
         epochs._deliver()
-    if waiting:
-        target.send_status(ChannelStatus(rows[-1][2], False, False))
+    if waiting and mine:
+        target.send_status(ChannelStatus(mine[-1][2], False, False))
         epochs._deliver()
-    else:
+    elif not waiting:
         harness.advance_watermark(rows[-1][2])
 
 

@@ -58,11 +58,12 @@ def configuration(arguments: JobArguments, spark_settings: Mapping[str, str] = S
     # A run with a restart in it is no measurement.
     config.set_string("restart-strategy.type", "none")
     config.set_string("holdfast.state.local-dir", str(arguments.scratch / "state"))
-    config.set_string("holdfast.epoch.max-rows", str(arguments.epoch_rows))
     if arguments.live:
+        # An epoch reads whatever has come, as the peers' micro-batches do.
         config.set_string("holdfast.epoch.idle-wait", "20 ms")
     else:
         # Epochs of the same size as the peers' micro-batches, however slow the machine.
+        config.set_string("holdfast.epoch.max-rows", str(arguments.epoch_rows))
         config.set_string("holdfast.epoch.max-time", "10 min")
     if not unchecked:
         # Shorter than any epoch: a checkpoint is due at each of them, as Spark commits every micro-batch.

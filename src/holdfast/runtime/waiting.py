@@ -12,8 +12,8 @@ _MOST_BYTES = 256 << 20
 class WaitingRows:
     """The batches of an epoch that have come so far."""
 
-    def __init__(self, most_rows: int = _MOST_ROWS) -> None:
-        self._most_rows = most_rows
+    def __init__(self, most_rows: int = _MOST_ROWS, most_bytes: int = _MOST_BYTES) -> None:
+        self._most_rows, self._most_bytes = most_rows, most_bytes
         self._batches: list[Batch] = []
         self._rows = self._bytes = 0
 
@@ -25,7 +25,7 @@ class WaitingRows:
         self._batches.append(batch)
         self._rows += len(batch)
         self._bytes += 0 if batch.arrow is None else batch.arrow.nbytes
-        return self._rows >= self._most_rows or self._bytes >= _MOST_BYTES
+        return self._rows >= self._most_rows or self._bytes >= self._most_bytes
 
     def take(self) -> list[Batch]:
         taken, self._batches = self._batches, []

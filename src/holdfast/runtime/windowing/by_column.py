@@ -12,7 +12,7 @@ from holdfast.runtime.plan import OperatorSpec
 from holdfast.runtime.windowing.fixed_windows import FixedWindowOperator, KeysOfBatch, PassingWindow
 from holdfast.runtime.windowing.folding import Groups, Numbers, Values, distinct_keys, fold
 from holdfast.runtime.windowing.known_aggregates import WindowAggregation
-from holdfast.runtime.windowing.windows import TimeWindow
+from holdfast.runtime.windowing.windows import MAX_TIMESTAMP, TimeWindow
 from holdfast.state.timers import TimeDomain, TimerQueue
 from holdfast.types.arrow import row_reader
 
@@ -109,11 +109,22 @@ class ColumnWindowOperator(FixedWindowOperator):
                 self._give([keys[place] for place in there], window, [accumulators[place] for place in there])
             else:
                 self._give(keys, window, accumulators)
-        if timestamp >= self._cleanup_time(window):
+        cleanup = self._cleanup_time(window)
+        if timestamp >= cleanup:
             contents.remove_many(identities, keys)
+        elif cleanup < MAX_TIMESTAMP:
+            # Where lateness was none when its rows came, nothing else would remove it.
+            still_there = dict(zip(identities, keys, strict=True))
+            self._cleanup_timers.register_many(cleanup, window, still_there, lambda identity: False)
 
     def _fire_passing(self, passing: PassingWindow) -> None:
-        self._give(passing.keys, passing.window, passing.kept)
+        if len(passing.keys) < LEAST_TIMERS:
+            super()._fire_passing(passing)
+        else:
+            self._give(passing.keys, passing.window, passing.kept)
+
+    def _elements(self, kept: Any) -> list[Any]:
+        return [self._contents.result_of(kept)]
 
     def _give(self, keys: list[Any], window: TimeWindow, accumulators: list[Any]) -> None:
         if not keys:

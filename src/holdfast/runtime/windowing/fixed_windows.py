@@ -1,4 +1,4 @@
-"""Tumbling and sliding windows of reduced or aggregated rows, a batch at a time.
+"""Tumbling and sliding windows, a batch of rows at a time.
 
 All rows of a batch that are in time go into their windows first (see ``rows_first``), each window of a key being
 touched once; windows that fire and rows that are late come after that in their order.
@@ -89,6 +89,10 @@ class FixedWindowOperator(RowsFirstOperator):
         """What is kept of each group, of what was kept before and of its rows, in their order. None, with nothing done,
         where the loop must do it.
         """
+
+    @abstractmethod
+    def _elements(self, kept: Any) -> list[Any]:
+        """What the function of windows sees of what is kept; nothing where it is not called."""
 
     # -- rows
 
@@ -215,7 +219,9 @@ class FixedWindowOperator(RowsFirstOperator):
         if not self._may_pass(windows[0].start, until):
             return set()
         ended = [(window.max_timestamp(), window) for window in windows if window.max_timestamp() <= until]
-        return {window for last, window in ended if not self._event_timers.may_have(last, window)}
+        # By the clock, when the program's windows were before a restore.
+        queues = self._event_timers, self._processing_timers
+        return {window for last, window in ended if not any(queue.may_have(last, window) for queue in queues)}
 
     def _is_new(self, identity: Hashable) -> bool:
         """Whether a key surely had no timer for the end of the window that is at hand: it had no contents. A timer all
@@ -245,8 +251,20 @@ class FixedWindowOperator(RowsFirstOperator):
     def _fire_stored(self, timers: TimerQueue, to: int, domain: TimeDomain) -> None:
         super()._fire_due(timers, to, domain)
 
-    @abstractmethod
-    def _fire_passing(self, passing: PassingWindow) -> None: ...
+    def _fire_passing(self, passing: PassingWindow) -> None:
+        context, function, window = self.key_context, self.plan.function, passing.window
+        at_window, extend, before = self._context.at(window), self._out.extend, len(self._out)
+        try:
+            for context.identity, context.key, kept in zip(passing.identities, passing.keys, passing.kept, strict=True):
+                elements = [] if kept is None else self._elements(kept)
+                if elements and (results := function.process(context.key, at_window, elements)) is not None:
+                    extend(results)
+                function.clear(at_window)
+        except Exception as error:
+            raise self.failure(error, f"timer at {window.max_timestamp()}", context.key) from error
+        given = len(self._out) - before
+        self._out_times.extend([window.max_timestamp()] * given)
+        self._out_watermarks.extend([self.watermark] * given)
 
     def _let_time_pass(
         self, batch: Batch, keys: KeysOfBatch, watermarks: list[int], late: list[tuple[int, TimeWindow | None]]

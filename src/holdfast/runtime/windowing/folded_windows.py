@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from holdfast.runtime.batch import Batch
-from holdfast.runtime.windowing.fixed_windows import FixedWindowOperator, KeysOfBatch, PassingWindow
+from holdfast.runtime.windowing.fixed_windows import FixedWindowOperator, KeysOfBatch
 from holdfast.runtime.windowing.folding import Groups, Numbers
 
 
@@ -51,20 +51,5 @@ class FoldedWindowOperator(FixedWindowOperator):
         return after
 
     def _elements(self, kept: Any) -> list[Any]:
-        """What the function of windows sees."""
-        return [self._contents.result_of(kept)]
-
-    def _fire_passing(self, passing: PassingWindow) -> None:
-        context, elements, process = self.key_context, self._elements, self.plan.function.process
-        window, clear = passing.window, self.plan.function.clear
-        at_window, extend, before = self._context.at(window), self._out.extend, len(self._out)
-        try:
-            for context.identity, context.key, kept in zip(passing.identities, passing.keys, passing.kept, strict=True):
-                if kept is not None and (results := process(context.key, at_window, elements(kept))) is not None:
-                    extend(results)
-                clear(at_window)
-        except Exception as error:
-            raise self.failure(error, f"timer at {window.max_timestamp()}", context.key) from error
-        given = len(self._out) - before
-        self._out_times.extend([window.max_timestamp()] * given)
-        self._out_watermarks.extend([self.watermark] * given)
+        result = self._contents.result_of(kept)
+        return [] if result is None else [result]

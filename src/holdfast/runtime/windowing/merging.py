@@ -17,7 +17,8 @@ Merge = Callable[[Any, list[Any], Any, list[Any]], None]
 
 
 class MergingWindowSet:
-    """The windows of the current key, kept in its state: by window, the one whose namespace has the contents.
+    """The windows of the current key, kept in its state: by window, the namespace of its contents. That is the window
+    as it was at first, unless an operator takes another.
 
     A window that grows keeps the namespace it began with, so that nothing is moved until two windows become one.
     """
@@ -31,7 +32,7 @@ class MergingWindowSet:
         self._windows = windows
 
     def state_window(self, window: Any) -> Any:
-        """The window whose namespace has the contents of ``window``; None when there is no such window any more."""
+        """What has the contents of ``window``, as a window; None when there is no such window any more."""
         return self._read().get(window)
 
     def windows(self) -> list[Any]:

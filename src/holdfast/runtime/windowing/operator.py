@@ -45,8 +45,8 @@ class WindowSpec:
 class WindowOperator(TimedOperator):
     """Adds each row to its windows, and gives the contents of a window that fires to the function.
 
-    Contents are state with the window as its namespace, for windows that merge that of the first of them. Every window
-    that ends has a timer by which all of it is removed.
+    Contents are state with the window as its namespace; for windows that merge, under one that their set names. Every
+    window that ends has a timer by which all of it is removed.
     """
 
     def __init__(self, spec: OperatorSpec) -> None:
@@ -204,11 +204,11 @@ class WindowOperator(TimedOperator):
             self._act(result, window, last)
         if last:
             self._clear(window)
-        elif self._merging is not None and by_event and timestamp == window.max_timestamp():
+        elif by_event is self._event_time and timestamp == window.max_timestamp():
             self._keep_for_a_while(window)
 
     def _keep_for_a_while(self, window: Any) -> None:
-        """A window that merges has fired. Where lateness was none when its rows came, nothing else would remove it."""
+        """A window has fired at its end. Where lateness was none when its rows came, nothing else would remove it."""
         cleanup = self._cleanup_time(window)
         if cleanup < MAX_TIMESTAMP:
             self._cleanup_timers.register(cleanup, window)

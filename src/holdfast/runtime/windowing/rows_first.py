@@ -22,8 +22,11 @@ from holdfast.runtime.waiting import WaitingRows
 from holdfast.runtime.windowing.folding import Numbers
 from holdfast.runtime.windowing.operator import WindowOperator
 
-#: So many rows are not kept waiting for more of their epoch.
+#: So many rows, or bytes of them, are not kept waiting for more of their epoch.
 _MOST_ROWS = 1 << 17
+_MOST_BYTES = 32 << 20
+#: Rows that windows gave, before they are handed on.
+_MOST_OUT = 1 << 16
 
 
 class RowsFirstOperator(WindowOperator):
@@ -34,8 +37,8 @@ class RowsFirstOperator(WindowOperator):
 
     def __init__(self, spec: OperatorSpec) -> None:
         super().__init__(spec)
-        self._waiting = WaitingRows(_MOST_ROWS)
-        #: The watermark that came behind rows that wait.
+        self._waiting = WaitingRows(_MOST_ROWS, _MOST_BYTES)
+        #: The watermark that came behind rows that wait: it counts from the next row on, or at their end.
         self._behind_waiting = MIN_WATERMARK
 
     # -- rows that wait
@@ -98,6 +101,8 @@ class RowsFirstOperator(WindowOperator):
             if first:
                 self.watermark = max(self.watermark, watermarks[first - 1])
             self._advance(watermarks[first])
+            if len(self._out) > _MOST_OUT:
+                self._flush()
 
     def _next_due(self) -> int | None:
         """When the next window fires."""

@@ -287,7 +287,8 @@ class SessionOperator(RowsFirstOperator):
             if window[0] <= start and end <= window[1]:
                 last = window[1] - 1
                 if last > timestamp:
-                    self._cleanup_timers.register(last, namespace)
+                    # Under the window of now, so that those of sessions that became one become one as well.
+                    self._cleanup_timers.register(last, window)
                     return
                 if last == timestamp:
                     self._end(self.windows.restore(window), holder)
