@@ -32,6 +32,9 @@ LEAST_ROWS = 8
 #: Rows that are made of columns at a time, so that they are still in the processor's cache when their turn comes.
 _ROWS_AT_ONCE = 4096
 
+#: The namespace of contents that most sessions have: no window ends before it starts.
+_FIRST_HOLDER = (0, -1)
+
 #: The number of a row, its key, the key's identity, the row, the start and the end of its window, and the watermark.
 Rows = Iterator[tuple[int, Any, Hashable, Any, int, int, int]]
 
@@ -59,12 +62,10 @@ class Session:
 class SessionsOfKey:
     """The sessions of a key while rows are folded into them."""
 
-    __slots__ = ("absorbed", "after", "before", "current", "ended", "holders", "key", "running")
+    __slots__ = ("absorbed", "after", "before", "current", "ended", "key", "running")
 
     def __init__(self, key: Any, running: list[Session]) -> None:
         self.key = key
-        #: The namespaces that are in use.
-        self.holders = {session.holder for session in running}
         #: Those that event time has passed since, and those that became part of others.
         self.ended: tuple[Session, ...] = ()
         self.absorbed: tuple[Session, ...] = ()
@@ -84,10 +85,10 @@ class SessionsOfKey:
 
     def free_holder(self) -> tuple[int, int]:
         """A namespace that none of the sessions has."""
-        # No window ends before it starts.
-        holder = next(one for number in count() if (one := (number, -1)) not in self.holders)
-        self.holders.add(holder)
-        return holder
+        if not (self.running or self.ended or self.absorbed):
+            return _FIRST_HOLDER
+        taken = {session.holder for session in (*self.running, *self.ended, *self.absorbed)}
+        return next(holder for number in count() if (holder := (number, -1)) not in taken)
 
 
 class SessionOperator(RowsFirstOperator):
