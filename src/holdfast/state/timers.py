@@ -239,8 +239,9 @@ class TimerQueue:
             heappush(self._order, added.pop())
         timers = self._read_together([entry for entry in stored if entry not in self._added])
         timers |= {entry: self._added.pop(entry) for entry in added}
-        unstored = self._unstored.intersection(added)
-        self._unstored -= unstored
+        # Whoever registered it may have been wrong: then it was read.
+        unstored = self._unstored.intersection(added).difference(stored)
+        self._unstored.difference_update(added)
         self._access.room += len(unstored)
         self._removed.update(timers.keys() - unstored)
         return [timers[entry] for entry in entries]
@@ -258,15 +259,16 @@ class TimerQueue:
         return timers
 
     def _take(self, entry: bytes) -> Timer:
-        if self._ahead and self._ahead[0] == entry:
+        stored = bool(self._ahead) and self._ahead[0] == entry
+        if stored:
             self._ahead.popleft()
         known = self._added.pop(entry, None)
-        if entry in self._unstored:
-            self._unstored.discard(entry)
+        if entry in self._unstored and not stored:
             self._access.room += 1
         else:
             # Also when it was registered in this epoch: a stored one of the same identity may have been read past.
             self._removed.add(entry)
+        self._unstored.discard(entry)
         if known is not None:
             return Timer(read_time(entry[_TIME]), *known)
         key, offset = read_sized(entry, _KEY_AT)

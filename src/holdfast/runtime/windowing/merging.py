@@ -14,6 +14,8 @@ from holdfast.types.typeinfo import Types
 
 #: Called with the result, the windows that became it, the namespace of its contents, and those to add to it.
 Merge = Callable[[Any, list[Any], Any, list[Any]], None]
+#: Called with a result and the windows that are to become it: whether it is over already.
+IsOver = Callable[[Any, list[Any]], bool]
 
 
 class MergingWindowSet:
@@ -52,9 +54,10 @@ class MergingWindowSet:
         del windows[window]
         self._write(windows)
 
-    def add(self, window: Any, merge: Merge) -> tuple[Any, Any]:
+    def add(self, window: Any, merge: Merge, is_over: IsOver) -> tuple[Any, Any] | None:
         """Add a window, merging what it brings together: the window that it is in now, and that one's state window.
-        ``merge`` is called for every merge of windows that were there before.
+        ``merge`` is called for every merge of windows that were there before. None, with nothing done, where the window
+        would become part of one that is over.
         """
         windows = self._read()
         found = windows.get(window)
@@ -63,6 +66,8 @@ class MergingWindowSet:
         merges = _Merges()
         self._assigner.merge_windows([*windows, window], merges)
         result = window
+        if any(is_over(merged, group) for merged, group in merges.found):
+            return None
         for merged, group in merges.found:
             if window in group:
                 result = merged

@@ -127,7 +127,10 @@ class WindowOperator(TimedOperator):
         for window in self._assign(value, timestamp, self._assigner_context):
             holder = window
             if merging is not None:
-                window, holder = merging.add(window, self._merge)
+                added = merging.add(window, self._merge, self._is_over)
+                if added is None:
+                    continue
+                window, holder = added
             cleanup = window.max_timestamp() + self._lateness
             if event_time and cleanup <= self.watermark:
                 if merging is not None:
@@ -152,14 +155,22 @@ class WindowOperator(TimedOperator):
         if self.plan.late_tag is not None:
             self._emit([(self.plan.late_tag, value)], timestamp)
 
-    def _merge(self, result: Any, group: list[Any], holder: Any, others: list[Any]) -> None:
-        """Windows of the current key became one, which has the namespace of ``holder`` for its contents."""
+    def _is_over(self, result: Any, group: list[Any]) -> bool:
+        """Whether nothing can come into a window any more: not into those that are to become it either, which are there
+        because lateness was more before a restore.
+        """
         now = self.watermark if self._event_time else self.processing_time()
-        if self._cleanup_time(result) <= now:
+        if self._cleanup_time(result) > now:
+            return False
+        if any(self._cleanup_time(window) > now for window in group):
             raise ProgramError(
                 f"{self.where}: the windows {group} were merged into {result}, which has ended at {now}. The end of a "
                 "window must not go back: give a result of merge_windows() that covers what it was made of."
             )
+        return True
+
+    def _merge(self, result: Any, group: list[Any], holder: Any, others: list[Any]) -> None:
+        """Windows of the current key became one, which has the namespace of ``holder`` for its contents."""
         triggers, trigger, namespace = self._trigger_context, self.plan.trigger, self._namespace
         triggers.window, triggers.merged = result, group
         trigger.on_merge(result, triggers)
