@@ -39,6 +39,11 @@ class Key:
         self.windows = MergingWindowSet(self.stored, assigner, TimeWindowSerializer())  # type: ignore[arg-type]
         self.contents: dict[TimeWindow, list[int]] = {}
         self.merges: list[Any] = []
+        #: Windows that end until then are over.
+        self.now = -1
+
+    def is_over(self, result: TimeWindow, group: list[Any]) -> bool:
+        return result.end <= self.now
 
     def merge(self, result: TimeWindow, group: list[Any], holder: TimeWindow, others: list[Any]) -> None:
         self.merges.append((result, set(group)))
@@ -46,7 +51,9 @@ class Key:
             self.contents[holder] += self.contents.pop(other)
 
     def add(self, time: int, gap: int = 5) -> tuple[TimeWindow, TimeWindow]:
-        window, holder = self.windows.add(TimeWindow(time, time + gap), self.merge)
+        added = self.windows.add(TimeWindow(time, time + gap), self.merge, self.is_over)
+        assert added is not None
+        window, holder = added
         self.contents.setdefault(holder, []).append(time)
         return window, holder
 
@@ -74,6 +81,16 @@ def test_sessions_do_not_depend_on_the_order_of_rows(all_rows: list[tuple[int, i
     # Windows that only lie next to each other do not touch: [0, 1) and [2, 3) have the time 1 to 2 between them.
     assert sum(len(rows) for rows in one.sessions().values()) == len(all_rows)
     assert {w.start for w in one.sessions()} >= set(starts) and {w.end for w in one.sessions()} >= set(ends)
+
+
+def test_a_window_that_is_over_takes_no_others() -> None:
+    key = Key()
+    key.add(0)
+    before, key.now = key.stored.pairs, 9
+    for time in (0, 3):
+        assert key.windows.add(TimeWindow(time, time + 5), key.merge, key.is_over) is None
+    assert key.stored.pairs == before and not key.merges
+    assert key.add(5) == (TimeWindow(0, 10), TimeWindow(0, 5))
 
 
 def test_a_session_that_grows_keeps_its_namespace() -> None:

@@ -62,7 +62,7 @@ class MergingWindowSet:
         windows = self._read()
         found = windows.get(window)
         if found is not None:
-            return window, found
+            return None if is_over(window, [window]) else (window, found)
         merges = _Merges()
         self._assigner.merge_windows([*windows, window], merges)
         result = window

@@ -187,12 +187,15 @@ class SessionOperator(RowsFirstOperator):
 
     def _session(self, of_key: SessionsOfKey, start: int, end: int, watermark: int) -> Session | None:
         """The session that a row goes into, having become one with the others that it touches. None where it touches
-        one that fires between the rows and is kept: how long, its timer says, which may be of a program before.
+        one that fires between the rows and is kept, or that is over and was kept longer by a program before: how long,
+        its timer says.
         """
         before, lateness = self.watermark, self._lateness
         running, touched, ended = list[Session](), list[Session](), list[Session]()
         for session in of_key.running:
             last, touches = session.end - 1, session.touches(start, end)
+            if touches and last + lateness <= before:
+                return None
             if lateness and touches and (before < last <= watermark or before < last + lateness <= watermark):
                 return None
             if before < last + lateness <= watermark:
