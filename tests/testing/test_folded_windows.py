@@ -264,20 +264,25 @@ def stored(harness: Any) -> int:
     return sum(1 for _ in store.scan(b"\x00", b"\xff"))
 
 
+@pytest.mark.parametrize("fired_before", [False, True])
 @pytest.mark.parametrize("least", [None, 1])
 @pytest.mark.parametrize("function", FUNCTIONS)
-def test_windows_that_are_kept_longer_after_a_restore_go_in_the_end(function: str, least: int | None) -> None:
-    before, after = (Program(function, 10, 10, lateness).options("heap") for lateness in (0, 7))
+def test_windows_that_are_kept_longer_after_a_restore_go_in_the_end(
+    function: str, least: int | None, fired_before: bool
+) -> None:
+    before, after = (Program(function, 10, 10, lateness).options("heap") for lateness in (3 if fired_before else 0, 7))
     with batches_of(least):
         harness = KeyedOperatorHarness(**before)
         empty = stored(harness)
         send(harness, [(Row("a", "u"), 5, 0)])
-        snapshot = harness.snapshot()
+        harness.advance_watermark(10 if fired_before else 0)
+        snapshot, out = harness.snapshot(), list(harness.timestamped_output())
         harness.close()
         harness = KeyedOperatorHarness.restore(snapshot, **after)
-        for watermark in (9, 12, 16):
+        for watermark in (10, 12, 16):
             harness.advance_watermark(watermark)
-            assert [tuple(row) for row, _ in harness.timestamped_output()] == [("a", 0, 10, "u")]
+            rows = out + list(harness.timestamped_output())
+            assert [tuple(row) for row, _ in rows] == [("a", 0, 10, "u")]
         harness.end_epoch()
         assert stored(harness) == empty
         harness.close()

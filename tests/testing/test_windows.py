@@ -214,6 +214,13 @@ def test_sessions_by_the_clock() -> None:
     assert windows.output()[1:] == [("a", 42, 52, 31)]
 
 
+def test_by_the_clock_no_row_is_late_for_the_session_of_its_batch() -> None:
+    sessions = ProcessingTimeSessionWindows.with_gap(1)
+    windows = harness(lambda s: s.window(sessions).process(SumRows()), clock=ManualClock(5))
+    windows.push_all([("a", 1), ("a", 2), ("b", 4)]).advance_processing_time(1)
+    assert sorted(windows.output()) == [("a", 5, 6, 3), ("b", 5, 6, 4)]
+
+
 # -- programs that change
 
 

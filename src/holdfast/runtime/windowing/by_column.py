@@ -113,7 +113,7 @@ class ColumnWindowOperator(FixedWindowOperator):
         if timestamp >= cleanup:
             contents.remove_many(identities, keys)
         elif cleanup < MAX_TIMESTAMP:
-            # Where lateness was none when its rows came, nothing else would remove it.
+            # Where lateness was less when its rows came, nothing else would remove it.
             still_there = dict(zip(identities, keys, strict=True))
             self._cleanup_timers.register_many(cleanup, window, still_there, lambda identity: False)
 

@@ -66,7 +66,7 @@ class MergingWindowSet:
         merges = _Merges()
         self._assigner.merge_windows([*windows, window], merges)
         result = window
-        if any(is_over(merged, group) for merged, group in merges.found):
+        if any([is_over(merged, group) and window in group for merged, group in merges.found]):
             return None
         for merged, group in merges.found:
             if window in group:
