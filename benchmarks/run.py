@@ -57,8 +57,9 @@ class Found:
     of_suites: list[Table] = field(default_factory=list)
 
     def tables(self) -> list[Table]:
+        targets = report.target_table(self.rounds)
         figures = report.figures(self.rounds, self.errors)
-        return [*([report.target_table(self.rounds)] if figures else []), *report.tables(figures), *self.of_suites]
+        return [*([targets] if targets.rows else []), *report.tables(figures), *self.of_suites]
 
     def results(self) -> dict[str, Any]:
         return {

@@ -54,7 +54,7 @@ class WindowOperator(TimedOperator):
         self.plan: WindowSpec = self.body
         self.function = self.plan.function
         self.windows = window_serializer(self.plan.assigner.get_window_serializer())
-        self._event_time = self.plan.assigner.is_event_time()
+        self._event_time: bool = self.plan.assigner.is_event_time()
         #: By the clock nothing is late.
         self._lateness = self.plan.allowed_lateness if self._event_time else 0
         # All that these do for a row is to set the timer of the window's end, which is that of its removal.
