@@ -288,6 +288,36 @@ def test_windows_that_are_kept_longer_after_a_restore_go_in_the_end(
         harness.close()
 
 
+class Cleaning(ProcessWindowFunction):
+    """Counts its windows in state of each, which it removes with the window."""
+
+    seen = ValueStateDescriptor("seen", Types.LONG())
+
+    def process(self, key: str, context: ProcessWindowFunction.Context, elements: Iterable[Any]) -> Iterable[Any]:
+        seen, window = context.window_state().get_state(self.seen), context.window()
+        seen.update((seen.value() or 0) + 1)
+        yield key, window.start, window.end, str(seen.value())
+
+    def clear(self, context: ProcessWindowFunction.Context) -> None:
+        context.window_state().get_state(self.seen).clear()
+
+
+@pytest.mark.parametrize("least", [None, 1])
+def test_what_a_function_keeps_for_a_window_goes_with_it(least: int | None) -> None:
+    def operation(stream: Any, _: Any) -> Any:
+        return stream.window(TumblingEventTimeWindows.of(10)).process(Cleaning(), FIRED)
+
+    with batches_of(least):
+        harness = KeyedOperatorHarness(None, "user", operation=operation, input_type=VISIT, backend="heap")
+        empty = stored(harness)
+        send(harness, [(Row("x", "u"), 1, 0), (Row("y", "u"), 2, 0), (Row("x", "u"), 12, 0), (Row("x", "u"), 35, 19)])
+        harness.end_epoch().advance_watermark(50).end_epoch()
+        out = [("x", 0, 10, "1"), ("x", 10, 20, "1"), ("x", 30, 40, "1"), ("y", 0, 10, "1")]
+        assert sorted(map(tuple, harness.output())) == out
+        assert stored(harness) == empty
+        harness.close()
+
+
 class Counting(ProcessWindowFunction):
     """Its reduce function counts its calls in state of the key."""
 
