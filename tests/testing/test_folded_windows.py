@@ -15,6 +15,7 @@ from holdfast.common import Row, Types
 from holdfast.datastream import AggregateFunction, OutputTag, ProcessWindowFunction, windowed_stream
 from holdfast.datastream.window import CountTrigger, SlidingEventTimeWindows, TumblingEventTimeWindows
 from holdfast.errors import FunctionError
+from holdfast.runtime.envelope import ChannelStatus
 from holdfast.runtime.windowing.folded_windows import FoldedWindowOperator
 from holdfast.runtime.windowing.operator import WindowOperator
 from holdfast.state.descriptors import ValueStateDescriptor
@@ -285,6 +286,33 @@ def test_windows_that_are_kept_longer_after_a_restore_go_in_the_end(
             assert [tuple(row) for row, _ in rows] == [("a", 0, 10, "u")]
         harness.end_epoch()
         assert stored(harness) == empty
+        harness.close()
+
+
+@pytest.mark.parametrize("least", [None, 1])
+def test_a_row_of_two_windows_may_be_changed_in_each(least: int | None) -> None:
+    with batches_of(least):
+        harness = KeyedOperatorHarness(**Program("process", 10, 5, 0).options("heap"))
+        send(harness, [(Row("a", "u"), 7, 0), (Row("a", "v"), 30, 20)])
+        assert [tuple(row) for row in harness.output()] == [("a", 0, 10, "u"), ("a", 5, 15, "u")]
+        harness.close()
+
+
+@pytest.mark.parametrize("least", [None, 1])
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_rows_that_come_behind_a_watermark_with_a_lower_one_are_late(function: str, least: int | None) -> None:
+    """As those of a channel that was idle."""
+    with batches_of(least):
+        harness = KeyedOperatorHarness(side_outputs=[LATE], **Program(function, 10, 10, 0).options("heap"))
+        epochs = harness._epochs
+        send(harness, [(Row("a", "u"), 45, 0)], waiting=True)
+        (target,) = epochs.inputs
+        target.send_status(ChannelStatus(30, False, False))
+        epochs._deliver()
+        send(harness, [(Row("a", "v"), 5, 0)], waiting=True)
+        harness.end_input()
+        assert [tuple(row) for row in harness.output()] == [("a", 40, 50, "u")]
+        assert [tuple(row) for row in harness.side_output(LATE)] == [("a", "v")]
         harness.close()
 
 

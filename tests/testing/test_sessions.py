@@ -338,6 +338,15 @@ def test_a_session_that_is_kept_longer_after_a_restore_fires_once(ways: tuple[in
     assert [row[:3] for row, _ in found if row[0] == "x"] == [("x", 10, 35)]
 
 
+@pytest.mark.parametrize("ways", [(None, None), (None, 1), (1, None), (1, 1)])
+def test_a_session_that_was_kept_longer_goes_between_rows(ways: tuple[int | None, int | None]) -> None:
+    before = Step([(Row("b", "u", 0), -9, -20), (Row("a", "v", 0), 0, 0)], "epoch")
+    # Between the rows, at 5, it goes.
+    after = Step([(Row("a", "w", 0), 1, 1), (Row("b", "x", 0), 0, 5)], "go_on")
+    _, found, _ = over_a_restore((Program("reduce", 9, 6), Program("reduce", 9, 0)), ways, [before, after])
+    assert [row[:3] for row, _ in found if row[0] == "b"] == [("b", 0, 9)]
+
+
 def test_timers_of_sessions_that_became_one_become_one() -> None:
     with batches_of(1):
         harness = KeyedOperatorHarness(**Program("reduce", 10, 0).options("heap"))
