@@ -251,6 +251,18 @@ def test_timers_follow_a_model(tmp_path_factory: pytest.TempPathFactory, data: s
     task.close()
 
 
+@pytest.mark.parametrize("together", [False, True])
+def test_a_timer_that_was_stored_all_the_same_is_removed(task: Subtask, together: bool) -> None:
+    task.backend.timers("t", EVENT).register(5, 1)
+    task.next_epoch()
+    timers = task.backend.timers("t", EVENT)
+    timers.register(5, 1, unstored=True)
+    fired = list(timers.advance_together(5, most=10)) if together else list(timers.advance(5))
+    assert len(fired) == 1
+    task.next_epoch()
+    assert entries_in(task) == 0
+
+
 def test_timers_far_ahead_are_of_other_namespaces(task: Subtask) -> None:
     def timers() -> TimerQueue:
         return task.backend.timers("t", EVENT, Types.LONG())
