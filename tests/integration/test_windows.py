@@ -9,14 +9,16 @@ import pytest
 from tests.integration.programs import published
 from tests.kit.driver import DriverProgram
 from tests.kit.faults import FaultPlan
-from tests.spark.window_jobs import EPOCHS, expected
+from tests.spark.window_jobs import EPOCHS, expected, expected_of_short_windows
 
 PROGRAM = Path(__file__).with_name("window_job.py")
 
 
 @pytest.mark.slow
-def test_sessions_and_late_rows_survive_a_kill(tmp_path: Path) -> None:
-    """The worker dies behind the commit of an epoch: sessions that it merged are merged again."""
+def test_sessions_short_windows_and_late_rows_survive_a_kill(tmp_path: Path) -> None:
+    """The worker dies behind the commit of an epoch: sessions that it merged are merged again, and windows that it gave
+    without ever having stored them are given again, once.
+    """
     faults = FaultPlan(tmp_path / "faults")
     faults.add("task.after-commit", "kill", epoch=3, level=1)
     with DriverProgram(PROGRAM, [str(tmp_path)], tmp_path / "log", faults.environment) as driver:
@@ -27,3 +29,6 @@ def test_sessions_and_late_rows_survive_a_kill(tmp_path: Path) -> None:
     sums, late = expected("session", EPOCHS[:5])
     assert published(tmp_path / "sums") == sums
     assert published(tmp_path / "late") == late
+    short, late_for_short = expected_of_short_windows()
+    assert published(tmp_path / "short-sums") == short
+    assert published(tmp_path / "short-late") == late_for_short

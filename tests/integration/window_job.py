@@ -1,4 +1,4 @@
-"""Sessions with late rows on Spark, as a driver program: sums to one sink, late rows to another."""
+"""Sessions with late rows, and short windows, on Spark, as a driver program: sums to one sink, late rows to another."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from tests.integration.programs import environment
-from tests.spark.window_jobs import EPOCHS, add_windows
+from tests.spark.window_jobs import EPOCHS, add_short_windows, add_windows
 
 
 def run(directory: Path) -> int:
@@ -23,6 +23,7 @@ def run(directory: Path) -> int:
         }
     )
     add_windows(env, directory, "session", "aggregate", epochs=EPOCHS[:5])
+    add_short_windows(env, directory, "process")
     return env.execute("windows").get_history().restarts
 
 

@@ -21,9 +21,20 @@ from holdfast.datastream.window import (
     TumblingProcessingTimeWindows,
 )
 from holdfast.runtime.epoch import EpochSpec
+from holdfast.runtime.windowing.fixed_windows import FixedWindowOperator
 from tests.integration.programs import environment, published
 from tests.spark.in_process import InProcessSpark, settings
-from tests.spark.window_jobs import EPOCHS, WINDOWS, add_windows, by_key, early, expected, timed
+from tests.spark.window_jobs import (
+    EPOCHS,
+    WINDOWS,
+    add_short_windows,
+    add_windows,
+    by_key,
+    early,
+    expected,
+    expected_of_short_windows,
+    timed,
+)
 from tests.testing.window_functions import PAIR, AddPairs, ApplyRows, SumInPlace
 
 ROWS = [row for rows in EPOCHS for row in rows]
@@ -53,6 +64,26 @@ def test_windows_are_exact_over_a_failure(
     sums, late = expected(windows)
     assert published(tmp_path / "sums") == sums
     assert published(tmp_path / "late") == late
+    assert {attempt for attempt, _ in in_process.epochs} == {1, 2}
+
+
+@pytest.mark.parametrize(("kind", "parallelism"), [("process", 1), ("process", 2), ("reduce", 2), ("aggregate", 5)])
+def test_windows_that_are_never_in_the_state_are_exact_over_a_failure(
+    in_process: InProcessSpark, tmp_path: Path, kind: str, parallelism: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    passed: list[Any] = []
+    fire = FixedWindowOperator._fire_passing
+    monkeypatch.setattr(
+        FixedWindowOperator, "_fire_passing", lambda self, window: passed.append(window) or fire(self, window)
+    )
+    fail_once(in_process, epoch=3)
+    env = environment(**settings(tmp_path)).set_parallelism(parallelism)
+    add_short_windows(env, tmp_path, kind)
+    env.execute()
+    sums, late = expected_of_short_windows()
+    assert published(tmp_path / "short-sums") == sums
+    assert published(tmp_path / "short-late") == late
+    assert passed and len(passed) < len(sums)
     assert {attempt for attempt, _ in in_process.epochs} == {1, 2}
 
 

@@ -39,6 +39,8 @@ def script(epochs: int = 8, rows: int = 14, seed: int = 3) -> list[list[tuple[st
 
 
 EPOCHS = script()
+#: So many rows that windows take batches of them, and short windows begin and end within an epoch.
+LARGE_EPOCHS = script(epochs=5, rows=400, seed=7)
 
 
 class Third(TimestampAssigner):
@@ -79,15 +81,34 @@ def add_windows(
 ) -> None:
     """The program: sums of windows to one sink, late rows to another."""
     grouped = WINDOWS[windows][0](by_key(timed(env, epochs, ends)))
-    sums: DataStream = KINDS[kind](grouped.allowed_lateness(LATENESS).side_output_late_data(LATE))
-    sums.uid("windows").sink_to(FileSink.json(str(directory / "sums"))).uid("sums")
-    sums.get_side_output(LATE).sink_to(FileSink.json(str(directory / "late"))).uid("late")
+    _add(grouped.allowed_lateness(LATENESS), directory, kind, "")
+
+
+def add_short_windows(env: StreamExecutionEnvironment, directory: Path, kind: str) -> None:
+    """Windows without lateness over large epochs, which may be beside others in a job."""
+    grouped = by_key(timed(env, LARGE_EPOCHS, True, "short")).window(SlidingEventTimeWindows.of(6, 3))
+    _add(grouped, directory, kind, "short-")
+
+
+def _add(windows: Any, directory: Path, kind: str, prefix: str) -> None:
+    sums: DataStream = KINDS[kind](windows.side_output_late_data(LATE))
+    sums.uid(f"{prefix}windows").sink_to(FileSink.json(str(directory / f"{prefix}sums"))).uid(f"{prefix}sums")
+    late = sums.get_side_output(LATE)
+    late.sink_to(FileSink.json(str(directory / f"{prefix}late"))).uid(f"{prefix}late")
+
+
+def expected_of_short_windows() -> tuple[list[Fired], list[Row]]:
+    return _expected(WindowOracle(sliding(6, 3)), LARGE_EPOCHS)
 
 
 def expected(windows: str, epochs: list[list[Any]] = EPOCHS) -> tuple[list[Fired], list[Row]]:
     """The sums and the late rows, sorted."""
     oracle: WindowOracle = WINDOWS[windows][1]()
     oracle.lateness = LATENESS
+    return _expected(oracle, epochs)
+
+
+def _expected(oracle: WindowOracle, epochs: list[list[Any]]) -> tuple[list[Fired], list[Row]]:
     highest = None
     for key, value, time in (row for rows in epochs for row in rows):
         oracle.advance(MIN if highest is None else highest - BOUND - 1)
