@@ -302,7 +302,7 @@ OPERATOR_CHAINING: Option[bool] = Option(
 )
 
 EPOCH_MAX_ROWS: Option[int] = Option(
-    "holdfast.epoch.max-rows", INTEGER, 500_000, "Rows that all sources together read in one epoch.", least=1
+    "holdfast.epoch.max-rows", INTEGER, 500_000, "Rows that all subtasks of a source read in one epoch.", least=1
 )
 EPOCH_MAX_TIME: Option[int] = Option(
     "holdfast.epoch.max-time", DURATION, 2_000, "Time after which sources stop reading for this epoch.", least=1
