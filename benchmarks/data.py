@@ -107,6 +107,7 @@ def files_of_epoch(table: str) -> int:
 
 def generate(root: Path, shape: Shape, form: str = "parquet") -> Path:
     """The directory of the shape's tables, each a directory of files, written once and kept for later runs."""
+    # With the closing rows in its name: files that an older generator left have others.
     directory = root / f"{shape.name()}-{shape.closing}-{form}"
     if directory.exists():
         return directory

@@ -150,8 +150,8 @@ class Batch:
     @classmethod
     def in_python(cls, batches: Sequence[Batch]) -> Batch:
         """The same rows with keys and times in the same order, as Python rows in one batch."""
-        values, keys = ([one for batch in batches for one in part(batch)] for part in (_values, _keys))
-        return Batch(values, *_times_of(batches), keys)
+        values = [row for batch in batches for row in batch.values]
+        return Batch(values, *_times_of(batches), [key for batch in batches for key in batch.keys or ()])
 
     @property
     def _form(self) -> Any:
@@ -195,14 +195,6 @@ class Batch:
             return len(self._values)
         assert self.arrow is not None
         return int(self.arrow.num_rows)
-
-
-def _values(batch: Batch) -> list[Any]:
-    return batch.values
-
-
-def _keys(batch: Batch) -> list[Any]:
-    return batch.keys or []
 
 
 def _times_of(batches: Sequence[Batch]) -> tuple[list[int | None] | None, list[int] | None]:

@@ -18,7 +18,7 @@ from holdfast.state.timers import TimeDomain, TimerQueue
 
 #: Rows that are made of columns at a time, so that they are still in the processor's cache when their turn comes; and
 #: that are handed on in one batch where the end of the input gives any number of them.
-_ROWS_AT_ONCE = 4096
+ROWS_AT_ONCE = 4096
 
 
 class KeyedOperator(FunctionOperator):
@@ -42,7 +42,7 @@ class KeyedOperator(FunctionOperator):
         """A batch as the loops below take it: a few thousand rows at a time, with their ``keys_of``, which the state is
         told before.
         """
-        for piece in batch.pieces(_ROWS_AT_ONCE):
+        for piece in batch.pieces(ROWS_AT_ONCE):
             try:
                 keys, identities = self.keys_of(piece)
                 _ = piece.values
@@ -171,7 +171,7 @@ class ReduceOperator(KeyedOperator):
 
         def add(key: Any, state: Any) -> None:
             values.append(state.value())
-            if len(values) == _ROWS_AT_ONCE:
+            if len(values) == ROWS_AT_ONCE:
                 self.emit_untimed(values)
                 values.clear()
 

@@ -225,8 +225,8 @@ class FixedWindowOperator(RowsFirstOperator):
 
     def _is_new(self, identity: Hashable) -> bool:
         """Whether a key surely had no timer for the end of the window that is at hand: it had no contents. A timer all
-        the same, of another trigger before a restore, or of rows of which a function kept nothing, would give nothing:
-        without lateness there are none again.
+        the same, of another trigger before a restore, or of rows of which a function kept nothing, gives nothing, and
+        goes with this one: without lateness there are none again.
         """
         return self._lateness == 0 and self._contents.is_absent(identity)
 

@@ -35,11 +35,10 @@ class FoldedWindowOperator(FixedWindowOperator):
     ) -> list[Any]:
         values, folded, context = batch.values, self._contents.folded, self.key_context
         after, value, numbers = list[Any](), None, groups.keys.tolist()
-        in_groups = rows[np.argsort(groups.members, kind="stable")].tolist()
-        bounds = np.cumsum(np.bincount(groups.members, minlength=len(before))).tolist()
+        in_groups, ends = groups.in_order(rows)
         try:
             start = 0
-            for number, kept, end in zip(numbers, before, bounds, strict=True):
+            for number, kept, end in zip(numbers, before, ends, strict=True):
                 context.key, context.identity = keys.keys[number], keys.identities[number]
                 for row in in_groups[start:end]:
                     value = values[row]

@@ -53,6 +53,11 @@ class Groups:
         found, members = np.unique(numbers * most_keys + keys, return_inverse=True)
         return cls(members, first + distinct[found // most_keys] * slide, found % most_keys)
 
+    def in_order(self, rows: Numbers) -> tuple[list[int], list[int]]:
+        """The numbers of the rows, given as they are in ``members``, group by group, and where each group ends."""
+        ends = np.cumsum(np.bincount(self.members, minlength=len(self.keys)))
+        return rows[np.argsort(self.members, kind="stable")].tolist(), ends.tolist()
+
     def windows(self) -> list[tuple[int, int, int]]:
         """The start of each window, with the first of its groups and the one behind the last."""
         firsts = np.flatnonzero(np.diff(self.starts, prepend=self.starts[0] - 1))

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Any
 
-import numpy as np
-
 from holdfast.runtime.batch import Batch
 from holdfast.runtime.windowing.fixed_windows import KeysOfBatch
 from holdfast.runtime.windowing.folded_windows import FoldedWindowOperator
@@ -23,10 +21,9 @@ class ListedWindowOperator(FoldedWindowOperator):
     def _folded(
         self, batch: Batch, keys: KeysOfBatch, groups: Groups, rows: Numbers, before: list[Any]
     ) -> list[Any]:
-        values = batch.values
-        members = [values[row] for row in rows[np.argsort(groups.members, kind="stable")].tolist()]
-        bounds = np.cumsum(np.bincount(groups.members, minlength=len(before))).tolist()
-        return [members[start:end] for start, end in zip([0, *bounds], bounds, strict=False)]
+        values, (in_groups, ends) = batch.values, groups.in_order(rows)
+        members = [values[row] for row in in_groups]
+        return [members[start:end] for start, end in zip([0, *ends], ends, strict=False)]
 
     def _set_kept(self, identities: list[Hashable], keys: list[Any], kept: list[Any]) -> None:
         context, contents = self.key_context, self._contents
@@ -38,4 +35,5 @@ class ListedWindowOperator(FoldedWindowOperator):
 
     def _elements(self, kept: Any) -> list[Any]:
         # A row of several windows is another object in each: a function may change it.
-        return self._contents.copies(kept) if self._assigner.most_windows > 1 else kept  # type: ignore[no-any-return]
+        elements: list[Any] = self._contents.copies(kept) if self._assigner.most_windows > 1 else kept
+        return elements

@@ -20,6 +20,7 @@ from operator import attrgetter
 from typing import Any
 
 from holdfast.runtime.batch import Batch
+from holdfast.runtime.keyed import ROWS_AT_ONCE
 from holdfast.runtime.operator import MIN_WATERMARK
 from holdfast.runtime.plan import OperatorSpec
 from holdfast.runtime.windowing.rows_first import RowsFirstOperator
@@ -29,9 +30,6 @@ from holdfast.state.timers import TimeDomain
 
 #: A batch of fewer rows is as fast in the loop.
 LEAST_ROWS = 8
-#: Rows that are made of columns at a time, so that they are still in the processor's cache when their turn comes.
-_ROWS_AT_ONCE = 4096
-
 #: The namespace of contents that most sessions have: no window ends before it starts.
 _FIRST_HOLDER = (0, -1)
 
@@ -119,7 +117,7 @@ class SessionOperator(RowsFirstOperator):
             return
         self.keyed_state.expect(identities, keys)
         watermarks = self._watermarks(batch).tolist()
-        values = chain.from_iterable(piece.values for piece in batch.pieces(_ROWS_AT_ONCE))
+        values = chain.from_iterable(piece.values for piece in batch.pieces(ROWS_AT_ONCE))
         rows: Any = zip(range(len(batch)), keys, identities, values, timestamps, ends, watermarks, strict=True)
         while (alone := self._fold_some(rows)) is not None:
             self._come_to(watermarks, alone)
