@@ -168,6 +168,7 @@ CONTESTANTS = (
     _holdfast("rocksdb-unchecked", "RocksDB, no checkpoints", ("average",)),
     _holdfast("heap-unchecked", "heap, no checkpoints", ("average",)),
     _holdfast("lmdb:aggregate", "LMDB, checkpoint every epoch, known aggregates", ("totals", "q5")),
+    _holdfast("lmdb:stream", "LMDB, checkpoint every epoch, known aggregates of Spark's stream", ("totals",)),
     _holdfast("lmdb:batch", "LMDB, checkpoint every epoch, KeyedBatchFunction", ("totals",)),
     _transform_with_state("row", "rows, state read and updated for every row", 120_000, (*_KEYED, "average-many")),
     _transform_with_state("pandas", "pandas, state read and updated for every row", 60_000),

@@ -68,11 +68,23 @@ def test_steps_of_peers_do_the_same_job(job: str) -> None:
     assert Expected(len(emitted), checksum) == ORACLES[ENTRIES[job].oracle](shape)
 
 
-@pytest.mark.parametrize("form", sorted(program.EMIT_TOTALS))
+OF_SPARK = "totals:stream"
+
+
+@pytest.mark.parametrize("form", sorted(program.EMIT_TOTALS - {OF_SPARK}))
 def test_the_totals_by_columns(form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     install(monkeypatch)
-    arguments = replace(arguments_of(ENTRIES["totals"], tmp_path), variant=f"heap:{form.partition(':')[2]}")
-    outcome = run(arguments)
+    check_totals(form, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("spark")
+def test_the_totals_of_a_stream_of_sparks(tmp_path: Path) -> None:
+    check_totals(OF_SPARK, tmp_path)
+
+
+def check_totals(form: str, tmp_path: Path) -> None:
+    outcome = run(replace(arguments_of(ENTRIES["totals"], tmp_path), variant=f"heap:{form.partition(':')[2]}"))
     assert Expected(outcome.emitted, outcome.checksum) == ORACLES["final_totals"](ENTRIES["totals"].shape(Size.TINY))
 
 

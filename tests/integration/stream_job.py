@@ -38,14 +38,16 @@ def write_input(directory: Path, files: int) -> None:
         (directory / f"{number}.json").write_text("\n".join(json.dumps({"v": value}) for value in values))
 
 
-def run(where: Path) -> None:
-    spark = obtain_session({"spark.master": "local[2]", "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"})
-    files = spark.readStream.schema("v long").option("maxFilesPerTrigger", 1).json(str(where / "in"))
-    rate = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 30).load()
-    env = StreamExecutionEnvironment.get_execution_environment(
+def session() -> Any:
+    return obtain_session({"spark.master": "local[2]", "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"})
+
+
+def streaming_environment(where: Path, job_id: str) -> StreamExecutionEnvironment:
+    """Of a job that reads what there is of its streams, over any number of restarts."""
+    return StreamExecutionEnvironment.get_execution_environment(
         Configuration.from_dict(
             {
-                "holdfast.job-id": "streams",
+                "holdfast.job-id": job_id,
                 "holdfast.state.local-dir": str(where / "local"),
                 "holdfast.stream.available-now": "true",
                 "execution.checkpointing.dir": str(where / "chk"),
@@ -56,6 +58,13 @@ def run(where: Path) -> None:
             }
         )
     ).set_parallelism(2)
+
+
+def run(where: Path) -> None:
+    spark = session()
+    files = spark.readStream.schema("v long").option("maxFilesPerTrigger", 1).json(str(where / "in"))
+    rate = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 30).load()
+    env = streaming_environment(where, "streams")
     of_files = env.from_data_frame(files, "files").uid("files").map(lambda row: Row(origin="file", v=row.v), PAIR)
     of_rate = env.from_data_frame(rate, "rate").uid("rate").map(lambda row: Row(origin="rate", v=row.value), PAIR)
     keyed = of_files.union(of_rate).key_by(lambda row: row.v % KEYS, Types.LONG())

@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from benchmarks.data import COLUMNS, schema
-from benchmarks.jobs.protocol import JobArguments
+from benchmarks.jobs import spark_streaming
+from benchmarks.jobs.protocol import SPARK_SETTINGS, JobArguments
 from holdfast.common import WatermarkStrategy
 from holdfast.common.watermark_strategy import TimestampAssigner
 from holdfast.datastream import DataStream, StreamExecutionEnvironment
 from holdfast.datastream.connectors.file_system import FileSource
+from holdfast.spark.session import obtain_session
 
 #: How often a live directory is listed.
 DISCOVERY_MS = 100
@@ -44,3 +46,8 @@ class Inputs:
             column = TimeColumn(COLUMNS[name].index("time"))
             strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(column)
         return self.env.from_source(source, strategy, name).uid(name)
+
+    def stream(self, name: str) -> DataStream:
+        """The same rows as a stream of Spark's, an epoch in a micro-batch."""
+        frame = spark_streaming.table(obtain_session(SPARK_SETTINGS), self.arguments, name)
+        return self.env.from_data_frame(frame, name).uid(name)

@@ -17,7 +17,7 @@ from benchmarks.jobs.holdfast.inputs import Inputs
 from benchmarks.jobs.holdfast.nexmark import highest_bid, hot_items, hot_items_by_column, new_users
 from benchmarks.jobs.holdfast.sessions import sessions
 from benchmarks.jobs.holdfast.sink import CheckingSink
-from benchmarks.jobs.holdfast.totals import aggregated, by_batch, totals
+from benchmarks.jobs.holdfast.totals import aggregated, aggregated_by_spark, by_batch, totals
 from benchmarks.jobs.protocol import PARALLELISM, SPARK_SETTINGS, Checkpoint, Epoch, JobArguments, Outcome
 from benchmarks.oracle import RULES
 from holdfast.common import Configuration
@@ -31,6 +31,7 @@ PROGRAMS: Mapping[str, Program] = {
     "average": average,
     "totals": totals,
     "totals:aggregate": aggregated,
+    "totals:stream": aggregated_by_spark,
     "totals:batch": by_batch,
     "dedup": dedup,
     "sessions": sessions,
@@ -42,7 +43,7 @@ PROGRAMS: Mapping[str, Program] = {
 }
 
 #: Programs that emit the totals of a key when they like; the last of each key are checked.
-EMIT_TOTALS = frozenset({"totals:aggregate", "totals:batch"})
+EMIT_TOTALS = frozenset({"totals:aggregate", "totals:stream", "totals:batch"})
 
 #: Rows that a job reads beside those of its tables, in its first epochs.
 BESIDE = {"enrichment": RULES}
@@ -65,6 +66,7 @@ def configuration(arguments: JobArguments, spark_settings: Mapping[str, str] = S
         # Epochs of the same size as the peers' micro-batches, however slow the machine.
         config.set_string("holdfast.epoch.max-rows", str(arguments.epoch_rows))
         config.set_string("holdfast.epoch.max-time", "10 min")
+        config.set_string("holdfast.stream.available-now", "true")
     if not unchecked:
         # Shorter than any epoch: a checkpoint is due at each of them, as Spark commits every micro-batch.
         config.set_string("execution.checkpointing.interval", "10 ms")

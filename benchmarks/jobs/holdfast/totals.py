@@ -35,8 +35,16 @@ def totals(inputs: Inputs) -> DataStream:
 
 def aggregated(inputs: Inputs) -> DataStream:
     """Known aggregates, which are combined before the exchange."""
-    events = inputs.table("events").key_by("key")
-    return events.aggregate(count=Count(), sum=Sum("value"), min=Min("value"), max=Max("value"))
+    return known_totals(inputs.table("events"))
+
+
+def aggregated_by_spark(inputs: Inputs) -> DataStream:
+    """The same of rows that Spark reads, and combines in the JVM."""
+    return known_totals(inputs.stream("events"))
+
+
+def known_totals(events: DataStream) -> DataStream:
+    return events.key_by("key").aggregate(count=Count(), sum=Sum("value"), min=Min("value"), max=Max("value"))
 
 
 class BatchTotals(KeyedBatchFunction):

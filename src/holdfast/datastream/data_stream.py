@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, overload
 
 from holdfast.common.watermark_strategy import WatermarkStrategy
@@ -321,16 +322,15 @@ class KeyedStream(DataStream, KeyVersions, ShortForms):
 
         Gives, once in an epoch, one row for each key that had rows in it: the columns of the key, and the aggregates of
         all rows of the key so far. In batch mode, one row for each key at the end. Rows are combined before the
-        exchange. The key must be one of columns.
+        exchange, those of a DataFrame by Spark. The key must be one of columns.
         """
         aggregation = aggregation_of(self.get_type(), self._key_by, aggregates)
-        keyed_stream, combined = self, self._node.data_frame is None
-        if combined:
-            # Rows of a DataFrame come from Spark: to combine them first would be a level of its own.
+        if self._node.data_frame is not None:
+            combined = replace(self._connection(), combine=aggregation)
+        else:
             origin = self._origin._add("Combine", CombineOperator, aggregation, aggregation.combined_type())
-            keyed_stream = KeyedStream(origin, self._key_by)
-        body = (aggregation, combined)
-        return keyed_stream._add("Aggregate", AggregateOperator, body, aggregation.output_type())
+            combined = KeyedStream(origin, self._key_by)._connection()
+        return self._add_node("Aggregate", AggregateOperator, aggregation, aggregation.output_type(), [combined])
 
     def key_by(self, key_selector: Any, key_type: Any = None) -> KeyedStream:
         return self._origin.key_by(key_selector, key_type)

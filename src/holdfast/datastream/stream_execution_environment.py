@@ -36,6 +36,7 @@ from holdfast.graph.submission import submit
 from holdfast.runtime.endpoints import SourceOperator
 from holdfast.runtime.operator import Operator
 from holdfast.runtime.source import Source, SourceFunction
+from holdfast.spark.planned_rows import check_not_observed
 from holdfast.spark.stream_plan import sources_of
 from holdfast.types.resolve import resolve
 from holdfast.types.typeinfo import TypeInformation
@@ -210,6 +211,8 @@ class StreamExecutionEnvironment:
             raise ProgramError(f"from_data_frame() takes a Spark DataFrame; got {type(data_frame).__name__}.")
         if data_frame.isStreaming:
             sources_of([source_name], [data_frame])
+        else:
+            check_not_observed(source_name, data_frame)
         node = self.add_node(source_name, None, None, resolve(data_frame.schema), [])
         node.data_frame = data_frame
         node.parallelism = 1

@@ -184,7 +184,14 @@ def _edge(connection: Connection, source: JobOperator, target: JobOperator) -> J
         for what, function in partitioner.functions().items():
             _check_function(function, what, source, target)
     else:
-        partitioner = Forward() if source.parallelism == target.parallelism else Rebalance()
+        # The partitions of a DataFrame are not the subtasks of an operator, however many there are.
+        same = source.parallelism == target.parallelism and source.node.data_frame is None
+        partitioner = Forward() if same else Rebalance()
+    if isinstance(partitioner, Forward) and source.node.data_frame is not None:
+        raise ProgramError(
+            f"forward() from the DataFrame '{source.name}' to '{target.name}': a DataFrame has partitions of Spark's, "
+            "and no subtasks. Leave forward() out, or use rebalance()."
+        )
     if isinstance(partitioner, Forward) and source.parallelism != target.parallelism:
         raise ProgramError(
             f"forward() from '{source.name}' ({source.parallelism} subtasks) to '{target.name}' "

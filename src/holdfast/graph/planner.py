@@ -94,6 +94,7 @@ def _edge_spec(edge: JobEdge, number: int, target_level: int) -> EdgeSpec:
         event_time=edge.source.node.event_time,
         of_data_frame=edge.source.node.data_frame is not None,
         tag_id=edge.connection.tag_id,
+        combine=edge.connection.combine,
     )
 
 

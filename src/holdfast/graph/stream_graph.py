@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from holdfast.errors import ProgramError
+from holdfast.runtime.aggregates import Aggregation
 from holdfast.runtime.operator import Operator
 from holdfast.runtime.output_tag import OutputTag
 from holdfast.runtime.partitioners import Partitioner
@@ -39,6 +40,8 @@ class Connection:
     tag: OutputTag | None = None
     #: False: the key says where rows go, and nothing more.
     keyed_state: bool = True
+    #: Its rows, which Spark reads, are combined for these aggregates before they are exchanged.
+    combine: Aggregation | None = None
 
     @property
     def state_key(self) -> KeyBy | None:
@@ -47,6 +50,8 @@ class Connection:
 
     @property
     def type_info(self) -> TypeInformation:
+        if self.combine is not None:
+            return self.combine.combined_type()
         return self.source.output_type if self.tag is None else self.tag.type_info
 
     @property

@@ -164,6 +164,12 @@ class Aggregation:
         fields = self.fields
         return tuple(dict.fromkeys(p for _, aggregate in self.aggregates for p in aggregate.partials(fields)))
 
+    @property
+    def needed_fields(self) -> list[str]:
+        """The columns of rows that it looks at."""
+        used = {*self.key_columns, *(partial.field for partial in self.partials)}
+        return [name for name in self.row_type.field_names if name in used]
+
     def state_type(self) -> TypeInformation:
         """Its fields are told apart by what they are: a program may ask for aggregates in another order, or for fewer,
         than the one that stored them. One that is new is refused, since the rows so far are not in it.
@@ -196,17 +202,17 @@ class Aggregation:
         ]
 
 
-def combine_rows(aggregation: Aggregation, keys: Sequence[pa.Array], rows: pa.RecordBatch) -> pa.RecordBatch:
-    """One row for each key of ``rows``, whose key columns are ``keys``: its key columns and the partial columns."""
+def combine_rows(aggregation: Aggregation, rows: pa.RecordBatch) -> pa.RecordBatch:
+    """One row for each key of ``rows``: its key columns and the partial columns."""
     wanted = [
         (partial.function, None if partial.field is None else rows.column(partial.field))
         for partial in aggregation.partials
     ]
-    return _grouped(aggregation, keys, wanted)
+    return _grouped(aggregation, [rows.column(name) for name in aggregation.key_columns], wanted)
 
 
 def combine_partials(aggregation: Aggregation, keys: Sequence[pa.Array], rows: pa.RecordBatch) -> pa.RecordBatch:
-    """One row for each key of rows that stand for several."""
+    """One row for each key of rows that stand for several; ``keys`` are its columns."""
     wanted = [(partial.merge, rows.column(partial.name)) for partial in aggregation.partials]
     return _grouped(aggregation, keys, wanted)
 

@@ -47,8 +47,7 @@ class CombineOperator(Operator):
             return
         rows = pa.concat_batches([b.arrow if b.arrow is not None else self._write_rows(b.values) for b in batches])
         try:
-            keys = [rows.column(name) for name in self._aggregation.key_columns]
-            combined = combine_rows(self._aggregation, keys, rows)
+            combined = combine_rows(self._aggregation, rows)
         except Exception as error:
             raise self.failure(error, f"one of {rows.num_rows} rows of a batch") from error
         times: tuple[Any, Any] = (None, None)
@@ -59,13 +58,12 @@ class CombineOperator(Operator):
 
 class AggregateOperator(KeyedBatchOperator):
     """Keeps the partial columns of each key, and gives the results of the keys that had rows, once in an epoch; in a
-    batch at the end of the input, those of all keys.
+    batch at the end of the input, those of all keys. The rows that it gets are combined.
     """
 
     def __init__(self, spec: OperatorSpec) -> None:
         super().__init__(spec)
-        #: With whether rows come combined.
-        self._aggregation, self._combined = self.body
+        self._aggregation: Aggregation = self.body
 
     def bind_state(self) -> None:
         super().bind_state()
@@ -73,9 +71,8 @@ class AggregateOperator(KeyedBatchOperator):
         self._state = self.keyed_state.state(self._descriptor)
 
     def process_batch(self, keys: pa.Array, rows: pa.RecordBatch, context: KeyedBatchContext) -> Any:
-        combine = combine_partials if self._combined else combine_rows
         # Not by the columns of the rows: of equal keys only those of the exchange are alike.
-        combined = combine(self._aggregation, self._columns_of(keys), rows)
+        combined = combine_partials(self._aggregation, self._columns_of(keys), rows)
         key_columns = combined.columns[: len(self._aggregation.key_columns)]
         distinct = self._key_of(key_columns, keys.type)
         before = self._state.get_many(distinct)

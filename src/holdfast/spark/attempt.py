@@ -33,6 +33,8 @@ logger = logging.getLogger(__name__)
 
 #: A final checkpoint that fails is tried again so often.
 _FINAL_TRIES = 3
+#: In that time Spark's streams mostly have another micro-batch, if they have one at all.
+_NEXT_MICRO_BATCH_MS = 300
 
 
 @dataclass
@@ -245,8 +247,12 @@ class Attempt:
         if not self._idle and not self._inputs.alone:
             return
         coordinator, now = self._context.checkpoints.coordinator, wall_clock()
+        checkpoint = coordinator.next_due()
+        if checkpoint is not None and not self._idle and not self._inputs.want_checkpoint:
+            # Streams have just been read: a checkpoint that is due comes with what they have next, not before it.
+            checkpoint = max(checkpoint, now + _NEXT_MICRO_BATCH_MS)
         due = [now + self._job.epoch.idle_wait_ms]
-        due += [t for t in (self._next_timer, coordinator.next_due()) if t is not None]
+        due += [t for t in (self._next_timer, checkpoint) if t is not None]
         self._context.control.sleep((min(due) - now) / 1000, unless=self._called)
 
     def _called(self) -> bool:

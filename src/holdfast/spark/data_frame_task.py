@@ -12,20 +12,23 @@ import pyarrow.compute as pc
 from pyspark import TaskContext
 from pyspark.core.broadcast import Broadcast
 
+from holdfast.runtime.aggregates import Aggregation, combine_rows
 from holdfast.runtime.batch import Batch
 from holdfast.runtime.envelope import GROUP_SIZE, Header, pack
 from holdfast.runtime.epoch import Acknowledgement, EpochSpec, OperatorProgress
 from holdfast.runtime.operator import MAX_WATERMARK, MIN_WATERMARK
 from holdfast.runtime.plan import JobPlan
 from holdfast.runtime.router import Outbox, Router
+from holdfast.runtime.waiting import WaitingRows
 from holdfast.spark.epoch_property import announced_epoch
 from holdfast.spark.failures import reporting_failures
 from holdfast.spark.job import DataFrameSlice
 from holdfast.spark.level_task import ArrowFunction, AttemptIdentity, envelope_batches, plan_of
 from holdfast.types.arrow import row_reader, schema_of
+from holdfast.types.typeinfo import TypeInformation
 
-#: Spark's batches are as small as those of the exchange, whose rows are large.
-_BATCH_ROWS = 8_192
+#: Of rows that wait to be combined. Whoever receives them combines again, so there is little in more.
+_WAITING_ROWS, _WAITING_BYTES = 262_144, 32 << 20
 
 
 class _Origin(NamedTuple):
@@ -42,9 +45,13 @@ def data_frame_function(
     part: DataFrameSlice,
     first_partition: int,
     values: list[int],
+    combined: bool,
 ) -> ArrowFunction:
-    """``first_partition`` is where the DataFrame's partitions begin in the union that makes up level 0."""
-    group, tagged = part.group, part.tagged
+    """``first_partition`` is where the DataFrame's partitions begin in the union that makes up level 0; ``combined``
+    says that Spark gives combined rows for its only edge.
+    """
+    group, streaming = part.group, part.tagged
+    tagged = streaming and not combined
     origins = [_Origin(each.operator_id, each.name, each.edge_ids) for each in part.inputs]
 
     def run_partition(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -53,25 +60,11 @@ def data_frame_function(
         with reporting_failures():
             job, spec = plan_of(plan, identity), announced_epoch(context)
             index = context.partitionId() - first_partition
-            partition = _Partition(job, group, index, spec, origins)
-            larger = _larger(batches)
-            rows = _by_tag(larger) if tagged else ((0, batch) for batch in larger)
-            yield from partition.run(rows, values, over=not tagged)
+            partition = _Partition(job, group, index, spec, origins, combined)
+            rows = _by_tag(batches) if tagged else ((0, batch) for batch in batches)
+            yield from partition.run(rows, values, over=not streaming)
 
     return run_partition
-
-
-def _larger(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    waiting: list[pa.RecordBatch] = []
-    rows = 0
-    for batch in batches:
-        waiting.append(batch)
-        rows += batch.num_rows
-        if rows >= _BATCH_ROWS:
-            yield pa.concat_batches(waiting)
-            waiting, rows = [], 0
-    if waiting:
-        yield pa.concat_batches(waiting)
 
 
 def _by_tag(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, pa.RecordBatch]]:
@@ -82,41 +75,82 @@ def _by_tag(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, pa.RecordB
             yield tag, pa.RecordBatch.from_struct_array(rows)
 
 
-class _Output:
-    """The edges that the rows of one DataFrame go to."""
+class _Way:
+    """An edge that rows of a DataFrame go to: as they are, or, for aggregates, combined with others of their task."""
 
-    def __init__(self, plan: JobPlan, origin: _Origin, index: int, outbox: Outbox, spec: EpochSpec) -> None:
+    def __init__(self, router: Router, type_info: TypeInformation, aggregation: Aggregation | None) -> None:
+        self._router = router
+        self._aggregation = aggregation
+        self._waiting = WaitingRows(_WAITING_ROWS, _WAITING_BYTES)
+        self._read_rows = row_reader(type_info)
+
+    def collect(self, batch: Batch) -> None:
+        if self._aggregation is None:
+            self._router.collect(batch)
+            return
+        # What the aggregates do not need does not wait with the rest.
+        assert batch.arrow is not None
+        needed = batch.arrow.select(self._aggregation.needed_fields)
+        if self._waiting.add(Batch.of_arrow(needed, self._read_rows)):
+            self._combine(self._aggregation)
+
+    def flush(self) -> None:
+        if self._aggregation is not None and self._waiting:
+            self._combine(self._aggregation)
+        self._router.flush()  # the driver says when a DataFrame has ended
+
+    def _combine(self, aggregation: Aggregation) -> None:
+        rows = pa.concat_batches([batch.arrow for batch in self._waiting.take()])
+        self._router.collect(Batch.of_arrow(combine_rows(aggregation, rows), self._read_rows))
+
+
+class _Output:
+    """Where the rows of one DataFrame go."""
+
+    def __init__(
+        self, plan: JobPlan, origin: _Origin, index: int, outbox: Outbox, spec: EpochSpec, combined: bool
+    ) -> None:
         edges = [edge for edge in plan.edges if edge.edge_id in origin.edge_ids]
         self.operator_id = origin.operator_id
         self.rows = 0
-        self._schema = schema_of(edges[0].type_info)
-        self._read_rows = row_reader(edges[0].type_info)
-        self._routers = [Router(edge, index, index, f"source '{origin.name}'", plan.options) for edge in edges]
-        for router in self._routers:
+        self._combined = combined
+        received = edges[0].type_info if combined else edges[0].given_type
+        self._schema = schema_of(received)
+        self._read_rows = row_reader(received)
+        self._ways = []
+        for edge in edges:
+            router = Router(edge, index, index, f"source '{origin.name}'", plan.options)
             router.begin_epoch(outbox, spec.attempt, spec.epoch)
+            self._ways.append(_Way(router, edge.type_info, None if combined else edge.combine))
 
     def collect(self, arrow: pa.RecordBatch) -> None:
-        self.rows += arrow.num_rows
-        columns = [column.cast(field.type) for column, field in zip(arrow.columns, self._schema, strict=True)]
-        batch = Batch.of_arrow(pa.RecordBatch.from_arrays(columns, schema=self._schema), self._read_rows)
-        for router in self._routers:
-            router.collect(batch)
+        columns, read = list(arrow.columns), arrow.num_rows
+        if self._combined:
+            # The last column says how many each row stands for.
+            read = pc.sum(columns.pop(), min_count=0).as_py()
+        self.rows += read
+        cast = [column.cast(field.type) for column, field in zip(columns, self._schema, strict=True)]
+        batch = Batch.of_arrow(pa.RecordBatch.from_arrays(cast, schema=self._schema), self._read_rows)
+        for way in self._ways:
+            way.collect(batch)
 
     def flush(self) -> None:
-        for router in self._routers:
-            router.flush()  # the driver says when a DataFrame has ended
+        for way in self._ways:
+            way.flush()
 
 
 class _Partition:
     """One execution of one partition."""
 
-    def __init__(self, plan: JobPlan, group: int, index: int, spec: EpochSpec, origins: Sequence[_Origin]) -> None:
+    def __init__(
+        self, plan: JobPlan, group: int, index: int, spec: EpochSpec, origins: Sequence[_Origin], combined: bool
+    ) -> None:
         self._group = group
         self._index = index
         self._spec = spec
         self._nonce = uuid.uuid4().hex[:16]
         self._outbox = Outbox(group * GROUP_SIZE + index, plan.slots)
-        self._outputs = [_Output(plan, origin, index, self._outbox, spec) for origin in origins]
+        self._outputs = [_Output(plan, origin, index, self._outbox, spec, combined) for origin in origins]
 
     def run(
         self, rows: Iterator[tuple[int, pa.RecordBatch]], values: list[int], over: bool
@@ -127,6 +161,7 @@ class _Partition:
             yield from envelope_batches(iter(self._outbox.take()), values)
         for output in self._outputs:
             output.flush()
+            yield from envelope_batches(iter(self._outbox.take()), values)
         self._outbox.to_coordinator(0, pack(Header(), msgspec.msgpack.encode(self._acknowledgement(over))))
         yield from envelope_batches(iter(self._outbox.close(self._spec.barrier(self._nonce))), values)
 

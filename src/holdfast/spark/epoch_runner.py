@@ -3,26 +3,50 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import dataclass
+from typing import Any, cast
 
 import msgspec
 from py4j.protocol import Py4JError
 from pyspark.core.broadcast import Broadcast
 from pyspark.sql import DataFrame
+from pyspark.sql.types import StructType
 
 from holdfast.errors import EpochError
+from holdfast.runtime.aggregates import Aggregation
 from holdfast.runtime.envelope import EXCHANGE_DDL, GROUP_SIZE
 from holdfast.runtime.epoch import Acknowledgement, EpochSpec, RestoredJob
 from holdfast.runtime.plan import JobPlan
 from holdfast.runtime.task import read_acknowledgement
 from holdfast.spark.anchor import Anchor
+from holdfast.spark.combining import combined_by_spark, explained_overflows
 from holdfast.spark.data_frame_task import data_frame_function
 from holdfast.spark.epoch_property import announce_epoch
 from holdfast.spark.job import DataFrameSlice
 from holdfast.spark.level_task import ArrowFunction, AttemptIdentity, level_function
+from holdfast.spark.planned_rows import PlannedRows
+from holdfast.spark.session import changed_settings
+from holdfast.spark.stream_plan import rows_of_stream
 
 logger = logging.getLogger(__name__)
+
+#: A single slot has all rows in one partition. Spark would spread over many what it takes to be large: the rows of any
+#: RDD, and what has come through many joins. Not for the user's own plans, which sizes matter for.
+_SINGLE_SLOT = {
+    "spark.sql.maxSinglePartitionBytes": f"{(1 << 63) - 1}b",
+    "spark.sql.defaultSizeInBytes": "1b",
+}
+
+
+@dataclass(frozen=True)
+class _Input:
+    """What an epoch reads of a DataFrame, planned. Where Spark combines its rows, ``combined`` says what for."""
+
+    part: DataFrameSlice
+    planned: PlannedRows
+    combined: Aggregation | None = None
 
 
 class EpochRunner:
@@ -42,6 +66,9 @@ class EpochRunner:
         self._identity = identity
         self._packed_plan: Broadcast[bytes] = broadcast(packed_plan)
         self._restored = None if restored is None else broadcast(msgspec.msgpack.encode(restored))
+        #: Parsed once, not for each level of an epoch.
+        self._schema = cast("StructType", StructType.fromDDL(EXCHANGE_DDL))
+        self._first_level = anchor.table.mapInArrow(self._function(0, []), self._schema)
         self._levels: DataFrame | None = None
 
     def run(
@@ -49,14 +76,18 @@ class EpochRunner:
     ) -> tuple[list[Acknowledgement], Mapping[int, int]]:
         """All acknowledgements of the epoch, and by group the partitions of each DataFrame that it read."""
         announce_epoch(self._anchor.session, spec)
-        partitions = {
-            each.group: int(each.data_frame._jdf.queryExecution().toRdd().getNumPartitions()) for each in slices
-        }
-        rows = self._build(slices, partitions) if slices else self._own_sources()
+        inputs = [self._planned(each) for each in slices]
+        rows = self._build(inputs) if inputs else self._own_sources()
         # Only messages for the coordinator leave the last level. The selection is made anew for each epoch: Spark
         # plans and runs all stages of it, where the same DataFrame collected twice would give the old rows again.
-        with self._tagged() if not spec.read_sources else nullcontext():
-            payloads = rows.select("payload").toArrow().column("payload")
+        messages = rows.select("payload")
+        plan = self._plan_of(messages)
+        if inputs:
+            self._check_plan(plan)
+        aggregations = [each.combined for each in inputs if each.combined is not None]
+        with self._tagged() if not spec.read_sources else nullcontext(), explained_overflows(aggregations):
+            payloads = messages.toArrow().column("payload")
+        partitions = {each.part.group: each.planned.partitions for each in inputs}
         return [read_acknowledgement(payload.as_py()) for payload in payloads], partitions
 
     @contextmanager
@@ -81,23 +112,38 @@ class EpochRunner:
     def _own_sources(self) -> DataFrame:
         """The levels of an epoch that reads no DataFrame: the same in every epoch."""
         if self._levels is None:
-            self._levels = self._build((), {})
+            self._levels = self._build(())
+            self._check_plan(self._plan_of(self._levels))
         return self._levels
 
-    def _build(self, slices: tuple[DataFrameSlice, ...], partitions: Mapping[int, int]) -> DataFrame:
+    def _planned(self, part: DataFrameSlice) -> _Input:
+        aggregation = self._only_aggregation(part)
+        if aggregation is not None:
+            rows = rows_of_stream(part.data_frame, 0) if part.tagged else part.data_frame
+            combined = combined_by_spark(self._anchor.session, rows, aggregation)
+            if combined is not None:
+                return _Input(part, combined, aggregation)
+        return _Input(part, PlannedRows.of(self._anchor.session, part.data_frame))
+
+    def _only_aggregation(self, part: DataFrameSlice) -> Aggregation | None:
+        """The aggregation that all rows of it are for. Rows for anybody else would have to be read once more."""
+        edge_ids = [edge_id for each in part.inputs for edge_id in each.edge_ids]
+        edges = [edge for edge in self._plan.edges if edge.edge_id in edge_ids]
+        return edges[0].combine if len(part.inputs) == len(edges) == 1 else None
+
+    def _build(self, inputs: Sequence[_Input]) -> DataFrame:
         slots, values = self._plan.slots, self._anchor.values
-        rows = self._anchor.table.mapInArrow(self._function(0, []), EXCHANGE_DDL)
+        rows = self._first_level
         senders, first = list(range(slots)), slots
-        for each in slices:
-            count = partitions[each.group]
-            function = data_frame_function(self._packed_plan, self._identity, each, first, values)
-            rows = rows.union(each.data_frame.mapInArrow(function, EXCHANGE_DDL))
-            senders += [each.group * GROUP_SIZE + index for index in range(count)]
-            first += count
+        for each in inputs:
+            combined = each.combined is not None
+            function = data_frame_function(self._packed_plan, self._identity, each.part, first, values, combined)
+            rows = rows.union(each.planned.rows.mapInArrow(function, self._schema))
+            senders += [each.part.group * GROUP_SIZE + index for index in range(each.planned.partitions)]
+            first += each.planned.partitions
         for level in range(1, self._plan.levels):
-            rows = self._exchange(rows).mapInArrow(self._function(level, senders), EXCHANGE_DDL)
+            rows = self._exchange(rows).mapInArrow(self._function(level, senders), self._schema)
             senders = list(range(slots))
-        self._check_plan(rows)
         return rows
 
     def _exchange(self, rows: DataFrame) -> DataFrame:
@@ -109,11 +155,14 @@ class EpochRunner:
     def _function(self, level: int, senders: list[int]) -> ArrowFunction:
         return level_function(self._packed_plan, self._restored, self._identity, level, senders, self._anchor.values)
 
-    def _check_plan(self, rows: DataFrame) -> None:
-        """The plan must have one exchange per level, each with as many partitions as slots, and none on the
-        anchor.
-        """
-        text: str = rows._jdf.queryExecution().executedPlan().toString()
+    def _plan_of(self, rows: DataFrame) -> Any:
+        """Spark's plan, made here and kept by ``rows`` for when it is run."""
+        with changed_settings(self._anchor.session, _SINGLE_SLOT) if self._plan.slots == 1 else nullcontext():
+            return rows._jdf.queryExecution().executedPlan()
+
+    def _check_plan(self, plan: Any) -> None:
+        """It must have one exchange per level, each with as many partitions as slots, and none on the anchor."""
+        text: str = plan.toString()
         slots, levels = self._plan.slots, self._plan.levels
         # With one slot there is nothing to hash by, and Spark says so in other words.
         wanted = "Exchange hashpartitioning(slot#" if slots > 1 else "Exchange SinglePartition"

@@ -37,7 +37,9 @@ _EPOCH_SETTINGS = {
     # A broadcast join would not put a task where its anchor row is cached.
     "spark.sql.autoBroadcastJoinThreshold": "-1",
     "spark.sql.classic.shuffleDependency.fileCleanup.enabled": "true",
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "64",
+    # Rows of a DataFrame are small and many, envelopes are large: batches for Python are limited by bytes.
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
+    "spark.sql.execution.arrow.maxBytesPerBatch": "16m",
 }
 
 
@@ -90,24 +92,26 @@ def epoch_session(session: SparkSession, settings: Mapping[str, str], own: bool)
         **_EPOCH_SETTINGS,
         **{k: v for k, v in settings.items() if k.startswith("spark.sql.") and chosen.conf.isModifiable(k)},
     }
-    before: dict[str, str | None] = {key: chosen.conf.get(key, None) for key in wanted}
-    for key, value in wanted.items():
-        chosen.conf.set(key, value)
-    try:
+    with changed_settings(chosen, wanted):
         yield chosen
+
+
+@contextmanager
+def changed_settings(session: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+    """Settings of a session for a while, which are put back even if one of them cannot be set."""
+    before: dict[str, str | None] = {key: session.conf.get(key, None) for key in settings}
+    try:
+        for key, value in settings.items():
+            session.conf.set(key, value)
+        yield
     finally:
-        if not own:
-            # An application that is gone has no settings; its own error is the one to see.
-            with suppress(Py4JError, OSError):
-                _put_back(chosen, before)
-
-
-def _put_back(session: SparkSession, settings: Mapping[str, str | None]) -> None:
-    for key, previous in settings.items():
-        if previous is None:
-            session.conf.unset(key)
-        else:
-            session.conf.set(key, previous)
+        # An application that is gone has no settings; its own error is the one to see.
+        with suppress(Py4JError, OSError):
+            for key, previous in before.items():
+                if previous is None:
+                    session.conf.unset(key)
+                else:
+                    session.conf.set(key, previous)
 
 
 def application_is_gone(session: SparkSession) -> bool:

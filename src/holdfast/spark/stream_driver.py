@@ -15,8 +15,8 @@ import shutil
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from holdfast.errors import EpochError
 from holdfast.spark.job import DataFrameInput, DataFrameSlice
+from holdfast.spark.session import changed_settings
 from holdfast.spark.stream_plan import in_one
 from holdfast.spark.stream_position import StreamPosition, StreamSource, read_positions, write_fork
 
@@ -86,7 +87,7 @@ class StreamDriver:
         rows = in_one([each.data_frame for each in self._inputs])
         writer = rows.writeStream.foreachBatch(self._hand_over).option("checkpointLocation", fork.as_uri())
         writer = writer.trigger(**self._trigger)
-        with _settings(self._session, _QUERY_SETTINGS):
+        with changed_settings(self._session, _QUERY_SETTINGS):
             self._query = writer.start()
         threading.Thread(target=self._watch, args=[self._query], name="holdfast-stream", daemon=True).start()
 
@@ -186,18 +187,3 @@ class StreamDriver:
 def _stop_quietly(query: StreamingQuery) -> None:
     with suppress(Py4JError, PySparkException, OSError):
         query.stop()
-
-
-@contextmanager
-def _settings(session: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
-    before = {key: session.conf.get(key, None) for key in settings}
-    for key, value in settings.items():
-        session.conf.set(key, value)
-    try:
-        yield
-    finally:
-        for key, previous in before.items():
-            if previous is None:
-                session.conf.unset(key)
-            else:
-                session.conf.set(key, previous)

@@ -53,6 +53,11 @@ def in_one(data_frames: Sequence[Any]) -> DataFrame:
     return reduce(DataFrame.union, map(tagged, range(len(data_frames))))
 
 
+def rows_of_stream(rows: DataFrame, stream: int) -> DataFrame:
+    """Those of one stream, where the other streams have none."""
+    return rows.select(f"{column_of(stream)}.*")
+
+
 def sources_of(names: Sequence[str], data_frames: Sequence[Any]) -> list[list[StreamSource]]:
     """The sources of each stream, in the order in which Spark numbers them. ProgramError for what cannot be rewound to
     a checkpoint.

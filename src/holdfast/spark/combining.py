@@ -1,0 +1,143 @@
+"""Rows that Spark combines by key before they come to Python, where known aggregates are all that is made of them.
+
+Spark plans an aggregation as two halves with an exchange between them: the first combines the rows of each partition,
+the second what has come of them. Ahead of our own exchange the first half is all that is needed. DataFrames cannot ask
+for it, so it is taken out of the plan of the whole. Where rows are partitioned by the key already there is no exchange,
+and the whole gives the same columns.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import DoubleType, FloatType, LongType, StringType, StructField, StructType
+
+from holdfast.errors import FunctionError
+from holdfast.runtime.aggregates import Aggregation, Partial, too_large
+from holdfast.spark.planned_rows import PlannedRows
+
+#: With it a sum that passes 64 bits is an error; without it, it goes around.
+_ANSI = "spark.sql.ansi.enabled"
+_OVERFLOW = "[ARITHMETIC_OVERFLOW]"
+_CONTEXT = "\n== "
+_AGGREGATES = ("HashAggregateExec", "SortAggregateExec")
+
+
+def combined_by_spark(session: SparkSession, frame: DataFrame, aggregation: Aggregation) -> PlannedRows | None:
+    """For each key of each partition one row: the columns of combined rows, and how many it stands for. None where
+    Spark's results might not be those of Arrow, or where it would do more than to combine.
+    """
+    names, schema = list(aggregation.row_type.field_names), frame.schema
+    if not _agrees_with_arrow(frame, names, aggregation):
+        return None
+    fields = [_field(place) for place in range(len(names))]
+    keys = [fields[names.index(key)] for key in aggregation.key_columns]
+    wanted = [*(_Computed.of(partial, names, schema) for partial in aggregation.partials), _EVERY_ROW]
+    # Spark computes once what is asked for twice, and its columns are counted on.
+    distinct = list(dict.fromkeys(wanted))
+    whole = frame.toDF(*fields).groupBy(*keys).agg(*(F.expr(one.text) for one in distinct))
+    columns = {one: f"computed{place}" for place, one in enumerate(distinct)}
+    planned = _first_half(session, whole, [*keys, *columns.values()])
+    if planned is None:
+        return None
+    results = [f"{one.sign}{columns[one]} AS result{place}" for place, one in enumerate(wanted)]
+    return PlannedRows(planned.rows.selectExpr(*keys, *results), planned.partitions)
+
+
+@contextmanager
+def explained_overflows(aggregations: Iterable[Aggregation]) -> Iterator[None]:
+    """Spark's own report of a sum that passes 64 bits does not say of what, and gives advice that is none here."""
+    try:
+        yield
+    except PySparkException as error:
+        sums = [p.field for one in aggregations for p in one.partials if p.function == "sum"]
+        # With an expression of the program's comes where it stands.
+        if sums and _OVERFLOW in str(error) and _CONTEXT not in str(error):
+            raise FunctionError(too_large(" or ".join(map(str, sums)))) from error
+        raise
+
+
+def _field(place: int) -> str:
+    return f"field{place}"
+
+
+@dataclass(frozen=True)
+class _Computed:
+    """A column as Spark computes it: of the field at ``place``, or of rows as such."""
+
+    function: str
+    place: int | None = None
+    #: Before the field, and before the result.
+    sign: str = ""
+
+    @classmethod
+    def of(cls, partial: Partial, names: Sequence[str], schema: StructType) -> _Computed:
+        if partial.field is None:
+            return _EVERY_ROW
+        place = names.index(partial.field)
+        if partial.function == "count" and not schema[place].nullable:
+            return _EVERY_ROW
+        if partial.function == "max" and isinstance(schema[place].dataType, (FloatType, DoubleType)):
+            # To Spark NaN is the greatest number. Where a key has another one it is passed over by Spark's min alone.
+            return cls("min", place, sign="-")
+        return cls(partial.function, place)
+
+    @property
+    def text(self) -> str:
+        return f"{self.function}({1 if self.place is None else self.sign + _field(self.place)})"
+
+
+_EVERY_ROW = _Computed("count")
+
+
+def _agrees_with_arrow(frame: DataFrame, names: Sequence[str], aggregation: Aggregation) -> bool:
+    types = {name: field.dataType for name, field in zip(names, frame.schema, strict=True)}
+    # Other collations call texts equal that are different keys.
+    if any(isinstance(types[key], StringType) and types[key] != StringType() for key in aggregation.key_columns):
+        return False
+    large = [p for p in aggregation.partials if p.function == "sum" and isinstance(types[str(p.field)], LongType)]
+    return not large or frame.sparkSession.conf.get(_ANSI) == "true"
+
+
+def _first_half(session: SparkSession, whole: DataFrame, names: Sequence[str]) -> PlannedRows | None:
+    """What Spark computes in front of its exchange; all of it where there is none. None if that has other columns than
+    the results: Spark leaves out what it takes for superfluous, and never adds or moves any.
+    """
+    first = plan = whole._jdf.queryExecution().executedPlan()
+    if _mode(plan) == "Final":
+        below = _unwrapped(_unwrapped(plan).child())
+        half = below.child() if _kind(below) == "ShuffleExchangeExec" else below
+        if _mode(half) != "Partial":
+            return None
+        first = plan if half is below else half
+    elif _mode(plan) != "Complete":
+        return None
+    types = [field.dataType for field in whole.schema]
+    found = [field["type"] for field in json.loads(first.schema().json())["fields"]]
+    if len(types) != len(names) or found != [one.jsonValue() for one in types]:
+        return None
+    schema = StructType([StructField(name, one) for name, one in zip(names, types, strict=True)])
+    return PlannedRows.of_rdd(session, first.execute(), schema)
+
+
+def _unwrapped(node: Any) -> Any:
+    while _kind(node) in ("WholeStageCodegenExec", "InputAdapter"):
+        node = node.child()
+    return node
+
+
+def _mode(plan: Any) -> str:
+    """Which part of an aggregation the top of a plan is, if it is one."""
+    node = _unwrapped(plan)
+    return str(node.aggregateExpressions().head().mode().toString()) if _kind(node) in _AGGREGATES else ""
+
+
+def _kind(node: Any) -> str:
+    return str(node.getClass().getSimpleName())
