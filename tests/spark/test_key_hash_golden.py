@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
+from holdfast.spark.session import changed_settings
 from holdfast.state.keygroups import key_group
 from holdfast.state.keys import KeyCodec
 from holdfast.types.resolve import resolve
@@ -24,16 +25,11 @@ ALPHABET = "abcxyz019 _-äöüßéñ世界漢字Жшก🌍🎉\u0000\u07ff\ufff
 
 
 @pytest.fixture(scope="module")
-def spark() -> Iterator[SparkSession]:
-    session = (
-        SparkSession.builder.master("local[1]")
-        .config("spark.ui.enabled", "false")
-        .config("spark.sql.session.timeZone", "America/New_York")
-        .config("spark.sql.shuffle.partitions", "1")
-        .getOrCreate()
-    )
-    yield session
-    session.stop()
+def spark(holdfast_spark: SparkSession) -> Iterator[SparkSession]:
+    """The session that all tests share, as it was before when these are done."""
+    settings = {"spark.sql.session.timeZone": "America/New_York", "spark.sql.shuffle.partitions": "1"}
+    with changed_settings(holdfast_spark, settings):
+        yield holdfast_spark
 
 
 def integers(bits: int) -> Callable[[random.Random], int]:
