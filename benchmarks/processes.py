@@ -129,6 +129,7 @@ def _parent(pid: int) -> int:
 
 def _is_daemon(pid: int) -> bool:
     try:
-        return b"pyspark.daemon" in (Path("/proc") / str(pid) / "cmdline").read_bytes()
+        words = (Path("/proc") / str(pid) / "cmdline").read_bytes().split(b"\0")
+        return b"pyspark.daemon" in words or b"holdfast.spark.worker_daemon" in words
     except OSError:
         return False

@@ -30,6 +30,9 @@ _CORE_SETTINGS = {
     "spark.sql.ui.retainedExecutions": "20",
 }
 
+#: The daemon that keeps partitions with their Python processes.
+WORKER_DAEMON = "holdfast.spark.worker_daemon"
+
 #: SQL settings of the session that runs epochs.
 _EPOCH_SETTINGS = {
     # With adaptive execution a level without rows does not run at all, and its timers and barriers with it.
@@ -54,7 +57,10 @@ def obtain_session(settings: Mapping[str, str]) -> SparkSession:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName("holdfast")
     own = {"spark.master": "local[*]", **_CORE_SETTINGS, **_EPOCH_SETTINGS}
-    for key, value in {**own, **_submitted_settings(), **settings}.items():
+    chosen = {**own, **_submitted_settings(), **settings}
+    if _workers_import_what_we_do(chosen):
+        chosen.setdefault("spark.python.daemon.module", WORKER_DAEMON)
+    for key, value in chosen.items():
         builder = builder.config(key, value)
     session = builder.getOrCreate()
     _check(session)
@@ -71,6 +77,12 @@ def session_for_a_while(settings: Mapping[str, str]) -> Iterator[SparkSession]:
     finally:
         if active is None:
             session.stop()
+
+
+def _workers_import_what_we_do(settings: Mapping[str, str]) -> bool:
+    """Elsewhere a daemon of ours may not be found: hosts of a cluster, and spark-submit with ``--py-files``, may have
+    Holdfast for tasks alone, and without its daemon an executor has no Python at all."""
+    return "PYSPARK_GATEWAY_PORT" not in os.environ and settings["spark.master"].startswith("local")
 
 
 def _submitted_settings() -> dict[str, str]:

@@ -92,13 +92,17 @@ def test_a_driver_that_ends_early_shows_its_output(tmp_path: Path) -> None:
         driver.wait_for_line("never")
 
 
-def test_finds_and_kills_forks_of_the_daemon_only(tmp_path: Path) -> None:
-    package = tmp_path / "pyspark"
-    package.mkdir()
-    (package / "__init__.py").touch()
-    (package / "daemon.py").write_text(DAEMON)
+@pytest.mark.parametrize("daemon", ["pyspark.daemon", "holdfast.spark.worker_daemon"])
+def test_finds_and_kills_forks_of_the_daemon_only(tmp_path: Path, daemon: str) -> None:
+    *packages, module = daemon.split(".")
+    directory = tmp_path
+    for package in packages:
+        directory /= package
+        directory.mkdir()
+        (directory / "__init__.py").touch()
+    (directory / f"{module}.py").write_text(DAEMON)
     program = subprocess.Popen(
-        ["bash", "-c", f"{sys.executable} -m pyspark.daemon; true"], cwd=tmp_path, env={"PYTHONPATH": str(tmp_path)}
+        ["bash", "-c", f"{sys.executable} -m {daemon}; true"], cwd=tmp_path, env={"PYTHONPATH": str(tmp_path)}
     )
     try:
         wait_until(lambda: len(python_workers(program.pid)) == 2 or None, 20, "two workers")

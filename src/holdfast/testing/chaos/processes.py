@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-_DAEMON = "pyspark.daemon"
+#: Spark's own daemon of Python workers, and the one that keeps partitions with their processes.
+_DAEMONS = frozenset({"pyspark.daemon", "holdfast.spark.worker_daemon"})
 _PR_SET_PDEATHSIG = 1
 
 Found = TypeVar("Found")
@@ -102,8 +103,8 @@ def descendants(root: int) -> list[Process]:
 
 
 def python_workers(root: int) -> list[Process]:
-    """The Python workers below a driver or executor: what PySpark's daemon forked, without the daemon itself."""
-    family = {process.pid: process for process in descendants(root) if _DAEMON in process.command}
+    """The Python workers below a driver or executor: what their daemon forked, without the daemon itself."""
+    family = {process.pid: process for process in descendants(root) if not _DAEMONS.isdisjoint(process.command)}
     return [process for process in family.values() if process.parent in family]
 
 
