@@ -124,6 +124,7 @@ SPARK_RETRIES = {
     "spark.stage.maxConsecutiveAttempts": "4",
     "spark.task.maxFailures": "4",
     "spark.locality.wait": "3s",
+    "spark.python.daemon.module": "pyspark.daemon",
 }
 _CHECKSUM = "spark.sql.shuffle.orderIndependentChecksum"
 #: Spark then does not notice that a task gave something else when it ran again.

@@ -15,6 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from holdfast.spark.session import WORKER_DAEMON
 from holdfast.testing.chaos.processes import Process, descendants, die_with_parent, kill_all, wait_until
 from tests.kit.class_archive import quick_start
 from tests.kit.driver import python_path
@@ -76,6 +77,7 @@ class StandaloneCluster:
             "spark.executor.memory": self._memory,
             "spark.executorEnv.PYTHONPATH": python_path(),
             "spark.pyspark.python": sys.executable,
+            "spark.python.daemon.module": WORKER_DAEMON,
             # An executor of another host would not find the files of one that died either.
             "spark.shuffle.readHostLocalDisk": "false",
             "spark.driver.extraJavaOptions": quick_start(),
