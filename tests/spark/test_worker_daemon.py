@@ -199,9 +199,10 @@ def test_a_process_ends_when_spark_closes_a_connection(spark: Spark) -> None:
     one, two = spark.connect(), spark.connect()
     of_0, of_1 = one.begin(0), two.begin(1)
     two.channel.close()
-    # The one that has been idle for longest: what it has in memory is the oldest.
-    ends(of_0)
-    assert one.begin(1) == of_1
+    # Spark would drop the other worker as well if the process that it knows ended.
+    ends(two.known_as)
+    assert {of_0, of_1} == {one.known_as, two.known_as}
+    assert one.begin(1) == one.known_as
 
 
 def test_a_process_whose_task_failed_ends_with_its_connection(spark: Spark) -> None:

@@ -149,7 +149,7 @@ class Daemon:
             raise
         if pid == 0:
             control.close()
-            self._close_copies(greeted)
+            self._close_copies()
             _be_process(control_of_process, greeted.channel if greeted else None)
         control_of_process.close()
         process = _Process(pid, control)
@@ -159,15 +159,14 @@ class Daemon:
             process.connection, greeted.process = greeted, process
         return process
 
-    def _close_copies(self, kept: _Connection | None) -> None:
+    def _close_copies(self) -> None:
         """In a new process: what it has of its daemon's and of other processes'."""
         self._selector.close()
         self._listener.close()
         for process in self._processes:
             process.control.close()
         for connection in self._connections:
-            if connection is not kept:
-                connection.channel.close()
+            connection.channel.close()
 
     def _hear(self, process: _Process) -> None:
         """A process has let go of its connection, or has ended."""
@@ -237,13 +236,15 @@ class Daemon:
                 return
 
     def _drop(self, connection: _Connection) -> None:
-        """A connection that waits is closed, and a process that it leaves without work ends."""
+        """A connection that waits is closed, and a process that is one too many ends."""
         self._selector.unregister(connection.channel)
         self._connections.remove(connection)
         connection.close()
         idle = self._idle()
         if len(self._processes) > len(self._connections) and idle:
-            unwanted = min(idle, key=lambda process: process.last_task)
+            # Spark drops a worker when the process that it knows has ended.
+            known = {other.known_as for other in self._connections}
+            unwanted = min(idle, key=lambda process: (process.pid in known, process.last_task))
             unwanted.kill()
             self._forget(unwanted)
 
