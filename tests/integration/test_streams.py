@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,8 @@ def write_files(directory: Path, first: int, count: int, rows: int = 20) -> None
         lines = [json.dumps({"k": value % 7, "v": value}) for value in range(number * rows, (number + 1) * rows)]
         part = directory / f".{number:04}"
         part.write_text("\n".join(lines))
+        # Spark takes files by their time in milliseconds; those of the same come in any order.
+        os.utime(part, (1_700_000_000 + number,) * 2)
         part.rename(directory / f"{number:04}.json")
 
 
