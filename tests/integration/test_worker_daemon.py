@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import itertools
 import os
+import random
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from pyspark.sql import SparkSession as Spark
+from pyspark.sql.functions import udf
 
 from holdfast.testing.chaos.processes import Process, wait_until
 
@@ -18,7 +23,7 @@ pytestmark = pytest.mark.slow
 PARTITIONS = 2
 
 
-def processes_of(spark: Any) -> dict[int, int]:
+def processes_of(spark: Spark) -> dict[int, int]:
     """Which process runs each of the partitions of a job."""
 
     def of_partition(partition: int, _: Any) -> list[tuple[int, int]]:
@@ -30,7 +35,7 @@ def processes_of(spark: Any) -> dict[int, int]:
     return dict(numbers.mapPartitionsWithIndex(of_partition).collect())
 
 
-def test_partitions_stay_with_their_processes(spark: Any) -> None:
+def test_partitions_stay_with_their_processes(spark: Spark) -> None:
     jobs = [processes_of(spark) for _ in range(30)]
     changes = sum(job != before for before, job in itertools.pairwise(jobs))
     # With Spark's own daemon it is every second job. A process that was not given a core in time is excused.
@@ -38,13 +43,47 @@ def test_partitions_stay_with_their_processes(spark: Any) -> None:
     assert all(len(set(job.values())) == PARTITIONS for job in jobs)
 
 
-def test_tasks_that_hang_are_killed_when_spark_cancels_them(spark: Any, tmp_path: Path) -> None:
+def test_broadcast_variables_are_where_their_tasks_are(spark: Spark) -> None:
+    """Spark sends a worker those that it has not had on its connection; processes have tasks of many connections."""
+    context = spark.sparkContext
+    rng = random.Random(7)
+    variables = [context.broadcast(f"value {number}") for number in range(4)]
+    processes_of(spark)
+    for _ in range(60):
+        wanted = rng.sample(variables, rng.randrange(3))
+        partitions = rng.randrange(1, PARTITIONS + 1)
+        rows = context.parallelize(range(partitions), partitions)
+        values = rows.map(lambda _, wanted=wanted: [variable.value for variable in wanted]).collect()
+        assert values == [[variable.value for variable in wanted]] * partitions
+
+
+def test_two_functions_of_a_stage(spark: Spark) -> None:
+    """They run at the same time, each in a process of its own, and stay there."""
+
+    @udf("long")
+    def process_of_function(_: int) -> int:
+        return os.getpid()
+
+    def with_own(batches: Iterator[Any]) -> Iterator[Any]:
+        for batch in batches:
+            own = pa.array([os.getpid()] * batch.num_rows)
+            yield pa.RecordBatch.from_arrays([batch.column(0), own], ["first", "second"])
+
+    frame = spark.range(0, 2, 1, PARTITIONS).select(process_of_function("id"))
+    jobs = [frame.mapInArrow(with_own, "first long, second long").collect() for _ in range(20)]
+    assert all(len({process for row in job for process in row}) == 2 * PARTITIONS for job in jobs)
+    assert sum(job != before for before, job in itertools.pairwise(jobs)) <= 4
+
+
+def test_tasks_that_hang_are_killed_when_spark_cancels_them(spark: Spark, tmp_path: Path) -> None:
     for _ in range(5):
         processes_of(spark)
     context = spark.sparkContext
 
     def hang(partition: int, _: Any) -> list[int]:
-        (tmp_path / f"{partition}.pid").write_text(str(os.getpid()))
+        part = tmp_path / f"{partition}.part"
+        part.write_text(str(os.getpid()))
+        part.rename(tmp_path / f"{partition}.pid")
         while True:
             time.sleep(0.1)
 
@@ -70,7 +109,7 @@ def test_tasks_that_hang_are_killed_when_spark_cancels_them(spark: Any, tmp_path
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-def test_a_process_that_dies_fails_its_task_alone(spark: Any) -> None:
+def test_a_process_that_dies_fails_its_task_alone(spark: Spark) -> None:
     processes_of(spark)
 
     def die(partition: int, _: Any) -> list[int]:
@@ -82,7 +121,7 @@ def test_a_process_that_dies_fails_its_task_alone(spark: Any) -> None:
         assert len(set(processes_of(spark).values())) == PARTITIONS
 
 
-def test_processes_that_are_killed_while_they_wait_are_replaced(spark: Any) -> None:
+def test_processes_that_are_killed_while_they_wait_are_replaced(spark: Spark) -> None:
     before = processes_of(spark)
     time.sleep(0.5)
     for pid in before.values():

@@ -2,27 +2,47 @@
 
 A task begins as Spark's do. Its letter is answered with the process that runs it, and then
 
-``p`` the task is done; ``w`` it goes on until another byte comes; ``x`` its process ends; ``f`` it has failed.
+``p`` the task is done; ``w`` it goes on until another byte comes; ``x`` its process ends; ``f`` it has failed; ``v`` it
+has got a broadcast variable in a file, with the number of its partition, ``e`` an encrypted one, ``d`` it has none any
+more, ``n`` it answers how many it has.
 """
 
 from __future__ import annotations
 
 import os
+import pickle
 import socket
 import struct
+import tempfile
 from typing import Any
 
-import holdfast.spark.worker_daemon as daemon
+from pyspark.core.broadcast import Broadcast, _broadcastRegistry
+
+from holdfast.spark import worker_daemon, worker_process
 
 
 def run_task(channel: socket.socket, authenticated: bool) -> int:
     assert authenticated
     with channel.makefile("rwb") as stream:
-        if not stream.read(12):
+        head = stream.read(12)
+        if not head:
             return 0
+        partition = struct.unpack("!iii", head)[2]
         letter = stream.read(1)
         stream.write(struct.pack("!i", os.getpid()))
         stream.flush()
+        if letter == b"v":
+            _broadcastRegistry[partition] = Broadcast(path=f"file of {partition}")
+        if letter == b"e":
+            with tempfile.TemporaryFile() as file:
+                pickle.dump("secret", file)
+                file.seek(0)
+                _broadcastRegistry[partition] = Broadcast(sock_file=file)
+        if letter == b"d":
+            _broadcastRegistry.clear()
+        if letter == b"n":
+            stream.write(struct.pack("!i", len(_broadcastRegistry)))
+            stream.flush()
         if letter == b"w":
             stream.read(1)
         if letter == b"x":
@@ -31,7 +51,8 @@ def run_task(channel: socket.socket, authenticated: bool) -> int:
 
 
 if __name__ == "__main__":
-    replaced: Any = daemon
+    replaced: Any = worker_process
     replaced.run_task = run_task
-    replaced._PATIENCE = float(os.environ["PATIENCE"])
-    daemon.main()
+    replaced = worker_daemon
+    replaced._PATIENCE, replaced._YOUNG = float(os.environ["PATIENCE"]), 0.0
+    worker_daemon.main()

@@ -32,6 +32,11 @@ class Worker:
         self.channel.sendall(struct.pack("!iii", head, 5, partition) + letter)
         return number(self.channel)
 
+    def broadcasts(self, partition: int) -> int:
+        """How many broadcast variables a task on it has."""
+        self.begin(partition, b"n")
+        return number(self.channel)
+
     def closed(self) -> bool:
         return self.channel.recv(1) == b""
 
@@ -150,6 +155,64 @@ def test_a_task_that_begins_in_another_way_is_run_by_any_process(spark: Spark, h
     rest = struct.pack("!iii", INIT_MESSAGE, 5, 0)[len(head) :]
     worker.channel.sendall(rest + b"p")
     assert number(worker.channel) == worker.known_as
+
+
+def test_a_second_function_of_a_stage_stays_in_its_process_too() -> None:
+    """Its tasks begin while those of the first have the same partition."""
+    with started(patience=0.02) as spark:
+        workers = [spark.connect() for _ in range(4)]
+        rng = random.Random(7)
+        seen = set()
+        for _ in range(10):
+            rng.shuffle(workers)
+            seen.add(tuple(worker.begin(number // 2, b"w") for number, worker in enumerate(workers)))
+            for worker in workers:
+                worker.channel.sendall(b".")
+            # They are done when they do something else.
+            time.sleep(0.2)
+        assert len(seen) == 1
+
+
+def test_broadcast_variables_go_with_their_connection(spark: Spark) -> None:
+    one, two = spark.connect(), spark.connect()
+    of_0 = one.begin(0, b"v")
+    assert two.begin(1, b"v") != of_0
+    two.begin(0, b"v")
+    assert [one.broadcasts(0), one.broadcasts(1), two.broadcasts(0), two.broadcasts(1)] == [1, 1, 2, 2]
+    one.begin(1, b"d")
+    assert [one.broadcasts(0), two.broadcasts(1)] == [0, 2]
+
+
+def test_a_connection_stays_with_the_process_that_has_its_encrypted_broadcast_variables(spark: Spark) -> None:
+    one, two = spark.connect(), spark.connect()
+    of_0, of_1 = one.begin(0, b"e"), two.begin(1)
+    assert two.begin(0) == of_1
+    assert (one.begin(1), one.broadcasts(1)) == (of_0, 1)
+    # Until it has none.
+    assert one.begin(1, b"d") == of_0
+    assert (two.begin(1), one.begin(0)) == (of_1, of_1)
+
+
+def test_a_connection_whose_encrypted_broadcast_variables_are_lost_ends(spark: Spark) -> None:
+    worker = spark.connect()
+    process = worker.begin(0, b"e")
+    time.sleep(0.5)
+    os.kill(process, signal.SIGKILL)
+    assert worker.closed()
+
+
+def test_the_daemon_serves_others_when_it_hears_of_an_end_and_of_the_next_task_at_once(spark: Spark) -> None:
+    one, two, three = (spark.connect() for _ in range(3))
+    of_0 = one.begin(0, b"w")
+    spark.daemon.send_signal(signal.SIGSTOP)
+    two.channel.sendall(struct.pack("!iii", INIT_MESSAGE, 5, 0) + b"w")
+    one.channel.sendall(b".")
+    time.sleep(0.2)
+    spark.daemon.send_signal(signal.SIGCONT)
+    assert number(two.channel) == of_0
+    assert three.begin(1) != of_0
+    spark.kill(two)
+    ends(of_0)
 
 
 def test_the_process_that_has_the_connection_is_killed(spark: Spark) -> None:

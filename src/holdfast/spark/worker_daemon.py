@@ -7,23 +7,30 @@ read from the store again.
 
 Here connections and processes are apart. The daemon keeps the connections that wait for a task, sees in the first bytes
 of a task which partition it is of, and hands the connection to the process that had this partition last. The process
-runs the task with Spark's own code and says when it is done; then the connection waits in the daemon again.
+runs the task with Spark's own code (``worker_process.py``) and says when it is done; then the connection waits in the
+daemon again.
 
-Spark knows a worker by the process that greeted it on its connection, and asks the daemon to kill that one. The daemon
-kills the process that has the connection now. A connection ends with the process that has it, as Spark expects.
+What Spark knows of a worker is true of its connection:
+
+- Broadcast variables: Spark sends those that a connection has not had. So what a connection has had goes with it from
+  process to process.
+- The process: Spark knows the one that greeted it on the connection, and asks the daemon to kill that one. The daemon
+  kills the one that has the connection now.
+- Its end: a connection ends with the process that has it.
 
 Nothing but Spark's own modules is imported here: threads that a library starts would not survive the fork.
 """
 
 from __future__ import annotations
 
-import gc
+import json
 import os
 import selectors
 import signal
 import socket
 import struct
 import sys
+import time
 import traceback
 import uuid
 from collections.abc import Callable
@@ -31,21 +38,19 @@ from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO, NoReturn
 
-from pyspark.daemon import worker as run_task
 from pyspark.serializers import SpecialLengths
-from pyspark.util import enable_faulthandler
 
-_INT = struct.Struct("!i")
+from holdfast.spark.worker_process import INT, Broadcasts, be_process, unix_sockets, with_length
 
 #: A task begins with the kind of its first message, the length of that message, and in it the partition.
 _TASK_HEAD = struct.Struct("!iii")
 
 #: Spark sees the end of a task a moment before the daemon hears of it, and may send the next task of the partition at
-#: once. So many seconds are left to the process to say that it is done.
+#: once. For so many seconds the new task waits for the process to say that it is done,
 _PATIENCE = 0.02
 
-#: What a process says when it has let go of its connection, and what comes with a connection that is handed to it.
-_DONE = _TASK = b"."
+#: if that has had its task for so many seconds. Two Python functions of one stage begin at the same time.
+_YOUNG = 0.01
 
 
 class _Process:
@@ -54,11 +59,20 @@ class _Process:
     def __init__(self, pid: int, control: socket.socket) -> None:
         self.pid = pid
         self.control = control
-        #: The one that it has, and the partition of its task.
+        self.heard = b""
+        #: The one that it has, with the partition of its task, and when it was given that.
         self.connection: _Connection | None = None
         self.partition: int | None = None
-        #: The number of the last task that it was given.
-        self.last_task = 0
+        self.since = 0.0
+
+    @property
+    def lives(self) -> bool:
+        # Nobody has to wait for processes that have ended: they are gone.
+        try:
+            os.kill(self.pid, 0)
+        except ProcessLookupError:
+            return False
+        return True
 
     def kill(self) -> None:
         with suppress(ProcessLookupError):
@@ -74,6 +88,11 @@ class _Connection:
         self.known_as = 0
         #: The process that has it.
         self.process: _Process | None = None
+        #: What Spark has sent on it, or the process that has it because no other can.
+        self.broadcasts: Broadcasts | None = {}
+        self.bound_to: _Process | None = None
+        #: When its task is given to another process than the one that it waits for.
+        self.patient_until: float | None = None
 
     def task_partition(self) -> int | None:
         """The partition of the task that has arrived; None if it cannot be told, and then any process may run it.
@@ -107,9 +126,11 @@ class Daemon:
         self._requests = requests
         self._connections: list[_Connection] = []
         self._processes: list[_Process] = []
-        #: By partition, the process that had it last.
-        self._last: dict[int, _Process] = {}
-        self._tasks = 0
+        #: Those with a task that waits for the process that has its partition.
+        self._patient: list[_Connection] = []
+        #: The process that had a partition last. A task whose partition others are just working on, as those of two
+        #: Python functions of one stage are, is remembered by how many.
+        self._last: dict[tuple[int, int], _Process] = {}
         self._selector = selectors.DefaultSelector()
 
     def run(self) -> None:
@@ -117,7 +138,7 @@ class Daemon:
         self._selector.register(self._requests, selectors.EVENT_READ, self._kill)
         self._selector.register(self._listener, selectors.EVENT_READ, self._accept)
         while True:
-            for key, _ in self._selector.select():
+            for key, _ in self._selector.select(_PATIENCE if self._patient else None):
                 # What came before it in this round may have ended it.
                 if self._selector.get_map().get(key.fd) is key:
                     handle: Callable[[], None] = key.data
@@ -125,6 +146,8 @@ class Daemon:
                         handle()
                     except _SparkIsGone:
                         return
+            for connection in list(self._patient):
+                self._hand_over(connection)
 
     def _accept(self) -> None:
         connection = _Connection(self._listener.accept()[0])
@@ -132,7 +155,8 @@ class Daemon:
             process = self._start(connection)
         except OSError as failure:
             # Spark takes what is below zero as a failure.
-            connection.channel.sendall(_INT.pack(-(failure.errno or 1)))
+            with suppress(OSError):
+                connection.channel.sendall(INT.pack(-(failure.errno or 1)))
             connection.close()
             return
         connection.known_as = process.pid
@@ -148,9 +172,15 @@ class Daemon:
             control_of_process.close()
             raise
         if pid == 0:
-            control.close()
-            self._close_copies()
-            _be_process(control_of_process, greeted.channel if greeted else None)
+            # Whatever happens, what follows is the parent's.
+            try:
+                control.close()
+                self._close_copies()
+                be_process(control_of_process, greeted.channel if greeted else None)
+            except BaseException:
+                traceback.print_exc()
+                os._exit(1)
+            os._exit(0)
         control_of_process.close()
         process = _Process(pid, control)
         self._processes.append(process)
@@ -161,7 +191,8 @@ class Daemon:
 
     def _close_copies(self) -> None:
         """In a new process: what it has of its daemon's and of other processes'."""
-        self._selector.close()
+        with suppress(OSError):
+            self._selector.close()
         self._listener.close()
         for process in self._processes:
             process.control.close()
@@ -171,161 +202,146 @@ class Daemon:
     def _hear(self, process: _Process) -> None:
         """A process has let go of its connection, or has ended."""
         try:
-            done = process.control.recv(1)
+            said = process.control.recv(65536, socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return
         except OSError:
-            done = b""
-        if not done:
+            said = b""
+        if not said:
             self._forget(process)
-        elif process.connection is not None:
-            connection, process.connection = process.connection, None
-            connection.process = None
-            self._selector.register(connection.channel, selectors.EVENT_READ, lambda: self._hand_over(connection))
+            return
+        process.heard += said
+        if not process.heard.endswith(b"\n"):
+            return
+        broadcasts: Broadcasts | None = json.loads(process.heard)
+        process.heard = b""
+        connection, process.connection = process.connection, None
+        assert connection is not None
+        connection.process = None
+        connection.broadcasts = broadcasts
+        connection.bound_to = process if broadcasts is None else None
+        self._selector.register(connection.channel, selectors.EVENT_READ, lambda: self._hand_over(connection))
 
     def _hand_over(self, connection: _Connection) -> None:
         """A task has arrived, or Spark has closed the connection."""
         try:
             partition = connection.task_partition()
-        except EOFError:
+            if self._is_early(connection, partition):
+                return
+            process, place = self._process_for(connection, partition)
+        except (EOFError, OSError):
+            # Spark is gone, or there can be no process: then Spark sees the end of its worker.
             self._drop(connection)
             return
-        process = self._process_for(partition)
         try:
-            socket.send_fds(process.control, [_TASK], [connection.channel.fileno()])
+            socket.send_fds(
+                process.control, [json.dumps(connection.broadcasts).encode() + b"\n"], [connection.channel.fileno()]
+            )
         except OSError:
             # It has ended; the task still waits, and is found again.
             self._forget(process)
             return
-        self._selector.unregister(connection.channel)
+        self._stop_watching(connection)
         process.connection, connection.process = connection, process
-        self._tasks += 1
-        process.last_task, process.partition = self._tasks, partition
-        if partition is not None:
-            self._last[partition] = process
+        process.partition, process.since = partition, time.monotonic()
+        if place is not None:
+            self._last[place] = process
 
-    def _process_for(self, partition: int | None) -> _Process:
-        """The one that had the partition last, or the one that has been idle for longest."""
-        last = None if partition is None else self._last.get(partition)
-        if last is not None and last.connection is not None and last.partition == partition:
-            self._wait_for(last)
-        if last is not None and last.connection is None:
-            return last
+    def _is_early(self, connection: _Connection, partition: int | None) -> bool:
+        """Whether a task is to wait for a process that has had its partition for long enough to be at its end."""
+        now = time.monotonic()
+        if connection.patient_until is None:
+            connection.patient_until = now + _PATIENCE
+        if now >= connection.patient_until or not any(
+            now - process.since > _YOUNG for process in self._busy_with(partition)
+        ):
+            return False
+        if connection not in self._patient:
+            self._selector.unregister(connection.channel)
+            self._patient.append(connection)
+        return True
+
+    def _process_for(self, connection: _Connection, partition: int | None) -> tuple[_Process, tuple[int, int] | None]:
+        """The one that had the partition last, or the one that is idle for longest; and what to remember it by."""
+        if connection.bound_to is not None:
+            return connection.bound_to, None
+        for process in self._idle():
+            if not process.lives:
+                self._forget(process)
         idle = self._idle()
-        return min(idle, key=lambda process: process.last_task) if idle else self._start()
-
-    def _wait_for(self, process: _Process) -> None:
-        with selectors.DefaultSelector() as selector:
-            selector.register(process.control, selectors.EVENT_READ)
-            if selector.select(_PATIENCE):
-                self._hear(process)
+        place = None if partition is None else (partition, len(self._busy_with(partition)))
+        last = None if place is None else self._last.get(place)
+        if last is not None and last in idle:
+            return last, place
+        return min(idle, key=lambda process: process.since) if idle else self._start(), place
 
     def _idle(self) -> list[_Process]:
-        return [process for process in self._processes if process.connection is None]
+        bound = {connection.bound_to for connection in self._connections}
+        return [process for process in self._processes if process.connection is None and process not in bound]
+
+    def _busy_with(self, partition: int | None) -> list[_Process]:
+        return [
+            process
+            for process in self._processes
+            if process.connection is not None and process.partition is not None and process.partition == partition
+        ]
 
     def _kill(self) -> None:
         """Spark wants to be rid of a worker, by the process that it knows."""
-        request = self._requests.read(_INT.size)
-        if len(request) < _INT.size:
+        request = self._requests.read(INT.size)
+        if len(request) < INT.size:
             raise _SparkIsGone
-        (known_as,) = _INT.unpack(request)
+        (known_as,) = INT.unpack(request)
         for connection in self._connections:
             if connection.known_as == known_as:
-                if connection.process is not None:
-                    connection.process.kill()
-                else:
+                if connection.process is None:
                     self._drop(connection)
+                else:
+                    connection.process.kill()
+                    self._forget(connection.process)
                 return
 
     def _drop(self, connection: _Connection) -> None:
         """A connection that waits is closed, and a process that is one too many ends."""
-        self._selector.unregister(connection.channel)
+        self._stop_watching(connection)
         self._connections.remove(connection)
         connection.close()
         idle = self._idle()
         if len(self._processes) > len(self._connections) and idle:
             # Spark drops a worker when the process that it knows has ended.
             known = {other.known_as for other in self._connections}
-            unwanted = min(idle, key=lambda process: (process.pid in known, process.last_task))
+            unwanted = min(idle, key=lambda process: (process.pid in known, process.since))
             unwanted.kill()
             self._forget(unwanted)
+
+    def _stop_watching(self, connection: _Connection) -> None:
+        if connection in self._patient:
+            self._patient.remove(connection)
+        else:
+            self._selector.unregister(connection.channel)
+        connection.patient_until = None
 
     def _forget(self, process: _Process) -> None:
         """A process has ended, and its connection with it."""
         self._selector.unregister(process.control)
         process.control.close()
         self._processes.remove(process)
-        self._last = {partition: other for partition, other in self._last.items() if other is not process}
+        self._last = {place: other for place, other in self._last.items() if other is not process}
         if process.connection is not None:
             self._connections.remove(process.connection)
             process.connection.close()
+        for connection in [connection for connection in self._connections if connection.bound_to is process]:
+            self._drop(connection)
 
 
 class _SparkIsGone(Exception):
     """Spark has closed the daemon's input."""
 
 
-def _be_process(control: socket.socket, greeted: socket.socket | None) -> NoReturn:
-    """What a new process does until it ends."""
-    for inherited in (signal.SIGHUP, signal.SIGCHLD, signal.SIGTERM):
-        signal.signal(inherited, signal.SIG_DFL)
-    # The number stays taken, so that no other file is opened as standard input.
-    with open(os.devnull, "rb") as nothing:
-        os.dup2(nothing.fileno(), 0)
-    with enable_faulthandler():
-        try:
-            if greeted is not None:
-                _greet(greeted)
-                greeted.close()
-                control.sendall(_DONE)
-            _run_tasks(control)
-        except BaseException:
-            traceback.print_exc()
-            os._exit(1)
-        os._exit(0)
-
-
-def _greet(channel: socket.socket) -> None:
-    with channel.makefile("rwb") as stream:
-        stream.write(_INT.pack(os.getpid()))
-        stream.flush()
-        if _unix_sockets():
-            return
-        (length,) = _INT.unpack(stream.read(_INT.size))
-        right = stream.read(length) == os.environ["PYTHON_WORKER_FACTORY_SECRET"].encode()
-        stream.write(_with_length(b"ok" if right else b"err"))
-        stream.flush()
-    if not right:
-        os._exit(1)
-
-
-def _run_tasks(control: socket.socket) -> None:
-    while True:
-        said, connections, _, _ = socket.recv_fds(control, len(_TASK), 1)
-        if not said:
-            return
-        with socket.socket(fileno=connections[0]) as channel:
-            failed = run_task(channel, True)
-            if failed or not os.environ.get("SPARK_REUSE_WORKER"):
-                # What Spark still writes must not meet a closed connection.
-                with suppress(OSError):
-                    while channel.recv(1024):
-                        pass
-                return
-        control.sendall(_DONE)
-        gc.collect()
-
-
-def _with_length(text: bytes) -> bytes:
-    return _INT.pack(len(text)) + text
-
-
-def _unix_sockets() -> bool:
-    return os.environ.get("PYTHON_UNIX_DOMAIN_ENABLED", "false").lower() == "true"
-
-
 def _listen() -> tuple[socket.socket, int | Path]:
     """A listener, and what Spark is told of it."""
     address: int | Path
-    if _unix_sockets():
+    if unix_sockets():
         address = Path(os.environ["PYTHON_WORKER_FACTORY_SOCK_DIR"], f".{uuid.uuid4()}.sock")
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         listener.bind(str(address))
@@ -344,9 +360,9 @@ def main() -> NoReturn:
     listener, address = _listen()
 
     def end(code: int) -> NoReturn:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
         if isinstance(address, Path):
             address.unlink(missing_ok=True)
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
         os.kill(0, signal.SIGHUP)
         sys.exit(code)
 
@@ -355,11 +371,11 @@ def main() -> NoReturn:
     # Processes that have ended are not waited for.
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     with os.fdopen(1, "wb", closefd=False) as answers:
-        answers.write(_with_length(bytes(address)) if isinstance(address, Path) else _INT.pack(address))
+        answers.write(with_length(bytes(address)) if isinstance(address, Path) else INT.pack(address))
     try:
         # Four bytes at a time: what is in a buffer here would not wake the daemon.
         Daemon(listener, os.fdopen(0, "rb", 4, closefd=False)).run()
-    except BaseException:
+    except Exception:
         traceback.print_exc()
         end(1)
     end(0)
