@@ -11,23 +11,28 @@ import pytest
 from holdfast.testing.chaos import KillDriver, KillExecutor, KillWorker, PauseWorker, Program, Target
 from holdfast.testing.chaos.processes import Process, wait_until
 
-#: A driver, PySpark's daemon below it, and two workers below that. One of them begins to compute after a while.
+#: A driver, PySpark's daemon below it, and two workers below that. One of them begins to compute after a while. Each
+#: ends with its parent: the driver may be killed.
 DRIVER = """
 import os, time
 def child(work):
+    parent = os.getpid()
     pid = os.fork()
     if pid == 0:
-        work()
+        work(lambda: os.getppid() == parent)
         os._exit(0)
     return pid
-def compute():
+def rest(wanted):
+    while wanted():
+        time.sleep(0.1)
+def compute(wanted):
     time.sleep(0.5)
-    while True:
+    while wanted():
         pass
-def daemon():
-    print("resting", child(lambda: time.sleep(60)), flush=True)
+def daemon(wanted):
+    print("resting", child(rest), flush=True)
     print("computing", child(compute), flush=True)
-    time.sleep(60)
+    rest(wanted)
 child(daemon)
 time.sleep(60)
 """
