@@ -58,7 +58,7 @@ def obtain_session(settings: Mapping[str, str]) -> SparkSession:
     builder = SparkSession.builder.appName("holdfast")
     own = {"spark.master": "local[*]", **_CORE_SETTINGS, **_EPOCH_SETTINGS}
     chosen = {**own, **_submitted_settings(), **settings}
-    if _workers_import_what_we_do(chosen):
+    if _takes_our_daemon(chosen):
         chosen.setdefault("spark.python.daemon.module", WORKER_DAEMON)
     for key, value in chosen.items():
         builder = builder.config(key, value)
@@ -79,10 +79,12 @@ def session_for_a_while(settings: Mapping[str, str]) -> Iterator[SparkSession]:
             session.stop()
 
 
-def _workers_import_what_we_do(settings: Mapping[str, str]) -> bool:
-    """Elsewhere a daemon of ours may not be found: hosts of a cluster, and spark-submit with ``--py-files``, may have
-    Holdfast for tasks alone, and without its daemon an executor has no Python at all."""
-    return "PYSPARK_GATEWAY_PORT" not in os.environ and settings["spark.master"].startswith("local")
+def _takes_our_daemon(settings: Mapping[str, str]) -> bool:
+    """Not where it may not be found: hosts of a cluster, and spark-submit with ``--py-files``, may have Holdfast for
+    tasks alone, and without its daemon an executor has no Python at all. Nor where Spark kills processes past it.
+    """
+    kills = settings.get("spark.python.worker.killOnIdleTimeout", "false").lower() == "true"
+    return "PYSPARK_GATEWAY_PORT" not in os.environ and settings["spark.master"].startswith("local") and not kills
 
 
 def _submitted_settings() -> dict[str, str]:
