@@ -2,9 +2,9 @@
 
 A task begins as Spark's do. Its letter is answered with the process that runs it, and then
 
-``p`` the task is done; ``w`` it goes on until another byte comes; ``x`` its process ends; ``f`` it has failed; ``v`` it
-has got a broadcast variable in a file, with the number of its partition, ``e`` an encrypted one, ``d`` it has none any
-more, ``n`` it answers how many it has.
+``p`` the task is done; ``w`` it goes on until another byte comes, and says so; ``x`` its process ends; ``f`` it has
+failed; ``v`` it has got a broadcast variable in a file, with the number of its partition, ``e`` an encrypted one, ``d``
+it has none any more, ``n`` it answers how many it has.
 """
 
 from __future__ import annotations
@@ -45,6 +45,7 @@ def run_task(channel: socket.socket, authenticated: bool) -> int:
             stream.flush()
         if letter == b"w":
             stream.read(1)
+            stream.write(b"!")
         if letter == b"x":
             os._exit(1)
     return int(letter == b"f")

@@ -13,6 +13,8 @@ from holdfast.spark.session import _takes_our_daemon
         ({"spark.master": "local[*]"}, True),
         ({"spark.master": "spark://host:7077"}, False),
         ({"spark.master": "local[2]", "spark.python.worker.killOnIdleTimeout": "true"}, False),
+        ({"spark.master": "local[2]", "spark.sql.execution.pyspark.udf.killOnIdleTimeout": "true"}, False),
+        ({"spark.master": "local[2]", "spark.sql.execution.pyspark.udf.killOnIdleTimeout": "false"}, True),
     ],
 )
 def test_who_takes_our_daemon(monkeypatch: pytest.MonkeyPatch, settings: dict[str, str], takes: bool) -> None:

@@ -32,6 +32,11 @@ class Worker:
         self.channel.sendall(struct.pack("!iii", head, 5, partition) + letter)
         return number(self.channel)
 
+    def end(self) -> None:
+        """Of a task that goes on."""
+        self.channel.sendall(b".")
+        assert self.channel.recv(1) == b"!"
+
     def broadcasts(self, partition: int) -> int:
         """How many broadcast variables a task on it has."""
         self.begin(partition, b"n")
@@ -135,7 +140,7 @@ def test_tasks_that_run_at_once_have_a_process_each_though_their_partition_is_th
         at_once = [worker.begin(0, b"w") for worker in workers]
         assert len(set(at_once)) == 3
         for worker in workers:
-            worker.channel.sendall(b".")
+            worker.end()
         assert len({worker.begin(partition, b"w") for partition, worker in enumerate(workers)}) == 3
 
 
@@ -167,8 +172,8 @@ def test_a_second_function_of_a_stage_stays_in_its_process_too() -> None:
             rng.shuffle(workers)
             seen.add(tuple(worker.begin(number // 2, b"w") for number, worker in enumerate(workers)))
             for worker in workers:
-                worker.channel.sendall(b".")
-            # They are done when they do something else.
+                worker.end()
+            # The daemon hears of it a moment later.
             time.sleep(0.2)
         assert len(seen) == 1
 
@@ -224,7 +229,7 @@ def test_the_process_that_has_the_connection_is_killed(spark: Spark) -> None:
     spark.kill(two)
     ends(of_0)
     assert two.closed()
-    one.channel.sendall(b".")
+    one.end()
     assert one.begin(1) == of_1
 
 

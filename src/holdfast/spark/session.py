@@ -33,6 +33,14 @@ _CORE_SETTINGS = {
 #: The daemon that keeps partitions with their Python processes.
 WORKER_DAEMON = "holdfast.spark.worker_daemon"
 
+#: With these Spark kills, or reads the trace of, the process that greeted it, which may have another task by now.
+_PAST_THE_DAEMON = (
+    "spark.python.worker.killOnIdleTimeout",
+    "spark.python.worker.faulthandler.enabled",
+    "spark.sql.execution.pyspark.udf.killOnIdleTimeout",
+    "spark.sql.execution.pyspark.udf.faulthandler.enabled",
+)
+
 #: SQL settings of the session that runs epochs.
 _EPOCH_SETTINGS = {
     # With adaptive execution a level without rows does not run at all, and its timers and barriers with it.
@@ -81,10 +89,10 @@ def session_for_a_while(settings: Mapping[str, str]) -> Iterator[SparkSession]:
 
 def _takes_our_daemon(settings: Mapping[str, str]) -> bool:
     """Not where it may not be found: hosts of a cluster, and spark-submit with ``--py-files``, may have Holdfast for
-    tasks alone, and without its daemon an executor has no Python at all. Nor where Spark kills processes past it.
+    tasks alone, and without its daemon an executor has no Python at all. Nor where Spark deals with processes past it.
     """
-    kills = settings.get("spark.python.worker.killOnIdleTimeout", "false").lower() == "true"
-    return "PYSPARK_GATEWAY_PORT" not in os.environ and settings["spark.master"].startswith("local") and not kills
+    found = "PYSPARK_GATEWAY_PORT" not in os.environ and settings["spark.master"].startswith("local")
+    return found and not any(settings.get(key, "false").lower() == "true" for key in _PAST_THE_DAEMON)
 
 
 def _submitted_settings() -> dict[str, str]:

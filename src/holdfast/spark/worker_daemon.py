@@ -46,10 +46,11 @@ from holdfast.spark.worker_process import INT, Broadcasts, be_process, unix_sock
 _TASK_HEAD = struct.Struct("!iii")
 
 #: Spark sees the end of a task a moment before the daemon hears of it, and may send the next task of the partition at
-#: once. For so many seconds the new task waits for the process to say that it is done,
-_PATIENCE = 0.02
+#: once. For so many seconds that one waits for the process to say that it is done.
+_PATIENCE = 0.01
 
-#: if that has had its task for so many seconds. Two Python functions of one stage begin at the same time.
+#: A process that has had its task for fewer seconds is not waited for: two Python functions of one stage begin
+#: together, and have the same partition.
 _YOUNG = 0.01
 
 
@@ -60,14 +61,14 @@ class _Process:
         self.pid = pid
         self.control = control
         self.heard = b""
-        #: The one that it has, with the partition of its task, and when it was given that.
+        #: The connection that it has, the partition of its last task, and when that began.
         self.connection: _Connection | None = None
         self.partition: int | None = None
         self.since = 0.0
 
     @property
     def lives(self) -> bool:
-        # Nobody has to wait for processes that have ended: they are gone.
+        # A child that a task left behind may have the control open still, and hide that its parent has ended.
         try:
             os.kill(self.pid, 0)
         except ProcessLookupError:
@@ -97,12 +98,9 @@ class _Connection:
     def task_partition(self) -> int | None:
         """The partition of the task that has arrived; None if it cannot be told, and then any process may run it.
 
-        Raises EOFError if Spark has closed the connection.
+        Raises EOFError or OSError if Spark has closed the connection.
         """
-        try:
-            head = self.channel.recv(_TASK_HEAD.size, socket.MSG_PEEK | socket.MSG_DONTWAIT)
-        except OSError:
-            head = b""
+        head = self.channel.recv(_TASK_HEAD.size, socket.MSG_PEEK | socket.MSG_DONTWAIT)
         if not head:
             raise EOFError
         if len(head) < _TASK_HEAD.size:
@@ -128,8 +126,8 @@ class Daemon:
         self._processes: list[_Process] = []
         #: Those with a task that waits for the process that has its partition.
         self._patient: list[_Connection] = []
-        #: The process that had a partition last. A task whose partition others are just working on, as those of two
-        #: Python functions of one stage are, is remembered by how many.
+        #: The process that had a task last, by its partition and how many processes were at work on that when it came:
+        #: the first and the second Python function of a stage stay apart.
         self._last: dict[tuple[int, int], _Process] = {}
         self._selector = selectors.DefaultSelector()
 
@@ -138,7 +136,7 @@ class Daemon:
         self._selector.register(self._requests, selectors.EVENT_READ, self._kill)
         self._selector.register(self._listener, selectors.EVENT_READ, self._accept)
         while True:
-            for key, _ in self._selector.select(_PATIENCE if self._patient else None):
+            for key, _ in self._selector.select(self._patience()):
                 # What came before it in this round may have ended it.
                 if self._selector.get_map().get(key.fd) is key:
                     handle: Callable[[], None] = key.data
@@ -148,6 +146,11 @@ class Daemon:
                         return
             for connection in list(self._patient):
                 self._hand_over(connection)
+
+    def _patience(self) -> float | None:
+        """How long the daemon may wait for something to happen."""
+        until = [connection.patient_until for connection in self._patient if connection.patient_until is not None]
+        return max(0.0, min(until) - time.monotonic()) if until else None
 
     def _accept(self) -> None:
         connection = _Connection(self._listener.accept()[0])
@@ -226,7 +229,8 @@ class Daemon:
         """A task has arrived, or Spark has closed the connection."""
         try:
             partition = connection.task_partition()
-            if self._is_early(connection, partition):
+            if self._may_wait(connection, partition):
+                self._wait(connection)
                 return
             process, place = self._process_for(connection, partition)
         except (EOFError, OSError):
@@ -247,22 +251,22 @@ class Daemon:
         if place is not None:
             self._last[place] = process
 
-    def _is_early(self, connection: _Connection, partition: int | None) -> bool:
-        """Whether a task is to wait for a process that has had its partition for long enough to be at its end."""
+    def _may_wait(self, connection: _Connection, partition: int | None) -> bool:
+        """Whether a task may wait for a process that has had its partition for long enough to be at its end."""
         now = time.monotonic()
-        if connection.patient_until is None:
-            connection.patient_until = now + _PATIENCE
-        if now >= connection.patient_until or not any(
-            now - process.since > _YOUNG for process in self._busy_with(partition)
-        ):
+        impatient = connection.patient_until is not None and now >= connection.patient_until
+        if connection.bound_to is not None or impatient:
             return False
+        return any(now - process.since > _YOUNG for process in self._busy_with(partition))
+
+    def _wait(self, connection: _Connection) -> None:
         if connection not in self._patient:
             self._selector.unregister(connection.channel)
             self._patient.append(connection)
-        return True
+            connection.patient_until = time.monotonic() + _PATIENCE
 
     def _process_for(self, connection: _Connection, partition: int | None) -> tuple[_Process, tuple[int, int] | None]:
-        """The one that had the partition last, or the one that is idle for longest; and what to remember it by."""
+        """The one that had the partition last, or the one whose last task is the oldest; and what to remember it by."""
         if connection.bound_to is not None:
             return connection.bound_to, None
         for process in self._idle():
@@ -273,7 +277,8 @@ class Daemon:
         last = None if place is None else self._last.get(place)
         if last is not None and last in idle:
             return last, place
-        return min(idle, key=lambda process: process.since) if idle else self._start(), place
+        oldest = min(idle, key=lambda process: process.since) if idle else None
+        return oldest or self._start(), place
 
     def _idle(self) -> list[_Process]:
         bound = {connection.bound_to for connection in self._connections}
