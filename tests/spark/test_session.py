@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
 import pytest
 
 from holdfast.spark.session import _takes_our_daemon
@@ -19,9 +22,26 @@ from holdfast.spark.session import _takes_our_daemon
 )
 def test_who_takes_our_daemon(monkeypatch: pytest.MonkeyPatch, settings: dict[str, str], takes: bool) -> None:
     monkeypatch.delenv("PYSPARK_GATEWAY_PORT", raising=False)
+    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
     assert _takes_our_daemon(settings) == takes
+
+
+@pytest.mark.parametrize("content", ["#!/bin/sh\nexit 1\n", f'#!/bin/sh\nexec {sys.executable} -S -E "$@"\n', None])
+def test_the_python_of_workers_must_have_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, content: str | None
+) -> None:
+    """One that has no packages, one that does not run, and none at all."""
+    python = tmp_path / "python"
+    if content is not None:
+        python.write_text(content)
+        python.chmod(0o755)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("PYSPARK_GATEWAY_PORT", raising=False)
+    monkeypatch.setenv("PYSPARK_PYTHON", str(python))
+    assert not _takes_our_daemon({"spark.master": "local[*]"})
 
 
 def test_spark_submit_may_have_holdfast_for_tasks_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")
+    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
     assert not _takes_our_daemon({"spark.master": "local[*]"})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -88,11 +89,24 @@ def session_for_a_while(settings: Mapping[str, str]) -> Iterator[SparkSession]:
 
 
 def _takes_our_daemon(settings: Mapping[str, str]) -> bool:
-    """Not where it may not be found: hosts of a cluster, and spark-submit with ``--py-files``, may have Holdfast for
-    tasks alone, and without its daemon an executor has no Python at all. Nor where Spark deals with processes past it.
+    """Not where it may not be found: without its daemon an executor has no Python at all. Nor where Spark deals with
+    processes past it.
     """
-    found = "PYSPARK_GATEWAY_PORT" not in os.environ and settings["spark.master"].startswith("local")
-    return found and not any(settings.get(key, "false").lower() == "true" for key in _PAST_THE_DAEMON)
+    if any(settings.get(key, "false").lower() == "true" for key in _PAST_THE_DAEMON):
+        return False
+    # The hosts of a cluster may have Holdfast for tasks alone, and so may the JVM of spark-submit with --py-files.
+    here = settings["spark.master"].startswith("local") and "PYSPARK_GATEWAY_PORT" not in os.environ
+    return here and _workers_find(WORKER_DAEMON)
+
+
+def _workers_find(module: str) -> bool:
+    """Whether the Python of workers, which need not be this one, has a module without what Spark ships with tasks."""
+    look = f"import importlib.util, sys; sys.exit(importlib.util.find_spec({module!r}) is None)"
+    try:
+        looked = subprocess.run([os.environ["PYSPARK_PYTHON"], "-c", look], check=False, stderr=subprocess.DEVNULL)
+    except OSError:
+        return False
+    return looked.returncode == 0
 
 
 def _submitted_settings() -> dict[str, str]:
