@@ -108,7 +108,6 @@ def test_tasks_that_hang_are_killed_when_spark_cancels_them(spark: Spark, tmp_pa
     assert len(set(processes_of(spark).values())) == PARTITIONS
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_a_process_that_dies_fails_its_task_alone(spark: Spark) -> None:
     processes_of(spark)
 

@@ -37,7 +37,7 @@ class JobClient:
     def cancel(self) -> CompletableFuture[None]:
         """Ask the job to end at the next boundary of an epoch, without a checkpoint. Done when it has ended."""
         ended: CompletableFuture[None] = CompletableFuture()
-        self._job.master.control.cancel()
+        self._job.master.cancel()
         self._job.on_end(lambda _: ended.set_result(None))
         return ended
 

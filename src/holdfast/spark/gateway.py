@@ -38,7 +38,7 @@ class JobGateway:
 
     def cancel(self) -> None:
         """Ask the job to end at the next boundary of an epoch, without a checkpoint."""
-        self.master.control.cancel()
+        self.master.cancel()
 
     def trigger_checkpoint(
         self,

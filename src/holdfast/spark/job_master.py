@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from typing import NoReturn
 
@@ -52,6 +53,7 @@ class JobMaster:
         self.control = JobControl()
         self.history = JobHistory()
         self.execution_graph = ExecutionGraph(job.plan)
+        self._status_lock = threading.Lock()
         self._set_status(JobStatus.CREATED)
         self._moves = 0
         self._completed_at_move = -1
@@ -59,6 +61,11 @@ class JobMaster:
         self._executors = 0
         self.checkpoints = JobCheckpoints(job)
         self._transactions = SinkTransactions(job.facts.job_id, job.sinks, self.checkpoints.leadership.check)
+
+    def cancel(self) -> None:
+        """From any thread. The job ends at the next boundary of an epoch; whoever asks is told so from now on."""
+        self._set_status(JobStatus.CANCELLING, instead_of=JobStatus.RUNNING)
+        self.control.cancel()
 
     def run(self) -> JobHistory:
         """Until the job has ended, here or in another driver that led it. JobExecutionError when it failed for good."""
@@ -362,6 +369,8 @@ class JobMaster:
             f"the driver's JVM died, in attempt {attempt}. {advice}. {type(failure).__name__}: {failure}"
         ) from failure
 
-    def _set_status(self, status: JobStatus) -> None:
-        self.history.status = status
-        self.history.timestamps[status] = time.time()
+    def _set_status(self, status: JobStatus, instead_of: JobStatus | None = None) -> None:
+        with self._status_lock:
+            if instead_of in (None, self.history.status):
+                self.history.status = status
+                self.history.timestamps[status] = time.time()
