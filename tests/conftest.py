@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 # By name, for a clone that is not installed.
-from holdfast.pytest_plugin import holdfast_spark, holdfast_spark_options  # noqa: F401 - fixtures are found by name
+from holdfast.pytest_plugin import holdfast_spark  # noqa: F401 - fixtures are found by name
 from tests.kit.class_archive import quick_start
 
 # Machines that run the suite share their cores, so the time of a single example says nothing.
@@ -66,6 +66,12 @@ def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
     with ZooKeeperServer(tmp_path_factory.mktemp("zookeeper")) as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def holdfast_spark_options(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Spark's files are where tests can look at them."""
+    return {"spark.local.dir": str(tmp_path_factory.mktemp("spark"))}
 
 
 @pytest.fixture(scope="session")

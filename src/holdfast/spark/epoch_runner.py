@@ -27,6 +27,7 @@ from holdfast.spark.epoch_property import announce_epoch
 from holdfast.spark.job import DataFrameSlice
 from holdfast.spark.level_task import ArrowFunction, AttemptIdentity, level_function
 from holdfast.spark.planned_rows import PlannedRows
+from holdfast.spark.repeated_plan import RepeatedPlan
 from holdfast.spark.session import changed_settings
 from holdfast.spark.stream_plan import rows_of_stream
 
@@ -38,6 +39,10 @@ _SINGLE_SLOT = {
     "spark.sql.maxSinglePartitionBytes": f"{(1 << 63) - 1}b",
     "spark.sql.defaultSizeInBytes": "1b",
 }
+#: An exchange has few rows, large ones: to write a program for them takes longer than to do without.
+_FEW_ROWS = {"spark.sql.codegen.wholeStage": "false"}
+_UNWANTED = ("BroadcastHashJoin", "SortMergeJoin", "AdaptiveSparkPlan", "ReusedExchange")
+_PAYLOAD = "payload"
 
 
 @dataclass(frozen=True)
@@ -69,7 +74,7 @@ class EpochRunner:
         #: Parsed once, not for each level of an epoch.
         self._schema = cast("StructType", StructType.fromDDL(EXCHANGE_DDL))
         self._first_level = anchor.table.mapInArrow(self._function(0, []), self._schema)
-        self._levels: DataFrame | None = None
+        self._own_sources: RepeatedPlan | None = None
 
     def run(
         self, spec: EpochSpec, slices: tuple[DataFrameSlice, ...]
@@ -77,18 +82,10 @@ class EpochRunner:
         """All acknowledgements of the epoch, and by group the partitions of each DataFrame that it read."""
         announce_epoch(self._anchor.session, spec)
         inputs = [self._planned(each) for each in slices]
-        rows = self._build(inputs) if inputs else self._own_sources()
-        # Only messages for the coordinator leave the last level. The selection is made anew for each epoch: Spark
-        # plans and runs all stages of it, where the same DataFrame collected twice would give the old rows again.
-        messages = rows.select("payload")
-        plan = self._plan_of(messages)
-        if inputs:
-            self._check_plan(plan)
-        aggregations = [each.combined for each in inputs if each.combined is not None]
-        with self._tagged() if not spec.read_sources else nullcontext(), explained_overflows(aggregations):
-            payloads = messages.toArrow().column("payload")
+        with self._tagged() if not spec.read_sources else nullcontext():
+            payloads = self._with_data_frames(inputs) if inputs else self._repeated().run()
         partitions = {each.part.group: each.planned.partitions for each in inputs}
-        return [read_acknowledgement(payload.as_py()) for payload in payloads], partitions
+        return [read_acknowledgement(payload) for payload in payloads], partitions
 
     @contextmanager
     def _tagged(self) -> Iterator[None]:
@@ -109,12 +106,24 @@ class EpochRunner:
         with suppress(Py4JError, OSError):
             self._context.cancelJobsWithTag(self._tag)
 
-    def _own_sources(self) -> DataFrame:
+    def _repeated(self) -> RepeatedPlan:
         """The levels of an epoch that reads no DataFrame: the same in every epoch."""
-        if self._levels is None:
-            self._levels = self._build(())
-            self._check_plan(self._plan_of(self._levels))
-        return self._levels
+        if self._own_sources is None:
+            messages = self._messages(())
+            self._own_sources = RepeatedPlan(self._anchor.session, messages, self._checked_plan(messages))
+        return self._own_sources
+
+    def _with_data_frames(self, inputs: Sequence[_Input]) -> list[bytes]:
+        """The epoch as a query of its own, since its rows are those of one."""
+        messages = self._messages(inputs)
+        self._checked_plan(messages)
+        with explained_overflows(each.combined for each in inputs if each.combined is not None):
+            payloads: list[bytes] = messages.toArrow().column(_PAYLOAD).to_pylist()
+        return payloads
+
+    def _messages(self, inputs: Sequence[_Input]) -> DataFrame:
+        """Only messages for the coordinator leave the last level."""
+        return self._build(inputs).select(_PAYLOAD)
 
     def _planned(self, part: DataFrameSlice) -> _Input:
         aggregation = self._only_aggregation(part)
@@ -155,13 +164,13 @@ class EpochRunner:
     def _function(self, level: int, senders: list[int]) -> ArrowFunction:
         return level_function(self._packed_plan, self._restored, self._identity, level, senders, self._anchor.values)
 
-    def _plan_of(self, rows: DataFrame) -> Any:
-        """Spark's plan, made here and kept by ``rows`` for when it is run."""
-        with changed_settings(self._anchor.session, _SINGLE_SLOT) if self._plan.slots == 1 else nullcontext():
-            return rows._jdf.queryExecution().executedPlan()
-
-    def _check_plan(self, plan: Any) -> None:
-        """It must have one exchange per level, each with as many partitions as slots, and none on the anchor."""
+    def _checked_plan(self, messages: DataFrame) -> Any:
+        """Spark's plan, made here and kept by ``messages`` for when it is run. It must have one exchange per level,
+        each with as many partitions as slots, and none on the anchor.
+        """
+        settings = {**_FEW_ROWS, **(_SINGLE_SLOT if self._plan.slots == 1 else {})}
+        with changed_settings(self._anchor.session, settings):
+            plan = messages._jdf.queryExecution().executedPlan()
         text: str = plan.toString()
         slots, levels = self._plan.slots, self._plan.levels
         # With one slot there is nothing to hash by, and Spark says so in other words.
@@ -170,7 +179,7 @@ class EpochRunner:
         # The cached anchor shows the exchange that it was made with, once wherever it is used.
         expected = levels - 1 + text.count("InMemoryRelation")
         misplaced = [line for line in exchanges if slots > 1 and f", {slots})" not in line]
-        unwanted = [name for name in ("BroadcastHashJoin", "SortMergeJoin", "AdaptiveSparkPlan") if name in text]
+        unwanted = [name for name in _UNWANTED if name in text]
         if len(exchanges) != expected or misplaced or unwanted:
             raise EpochError(
                 f"Spark planned the epoch in a way that does not keep slots on their executors: {len(exchanges)} "
@@ -179,10 +188,13 @@ class EpochRunner:
                 f"spark.sql.adaptive.enabled and join hints.\n{text}"
             )
         logger.debug("Epoch plan:\n%s", text)
+        return plan
 
     def close(self) -> None:
         with suppress(Py4JError, OSError):  # a JVM that is gone holds nothing
             announce_epoch(self._anchor.session, None)
+            if self._own_sources is not None:
+                self._own_sources.close()
             self._packed_plan.unpersist(blocking=False)
             if self._restored is not None:
                 self._restored.unpersist(blocking=False)
