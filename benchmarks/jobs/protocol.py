@@ -29,6 +29,8 @@ SPARK_SETTINGS = {
     "spark.sql.shuffle.partitions": str(PARALLELISM),
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.session.timeZone": "UTC",
+    # As in sessions that Holdfast starts; whoever else runs Python on Spark has it too.
+    "spark.python.unix.domain.socket.enabled": "true",
 }
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from holdfast.spark.session import _takes_our_daemon
+from holdfast.spark.session import _has_sockets, _takes_our_daemon
 
 
 @pytest.mark.parametrize(
@@ -45,3 +46,19 @@ def test_spark_submit_may_have_holdfast_for_tasks_alone(monkeypatch: pytest.Monk
     monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")
     monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
     assert not _takes_our_daemon({"spark.master": "local[*]"})
+
+
+@pytest.mark.parametrize(
+    ("settings", "takes"),
+    [
+        ({"spark.master": "local[*]"}, True),
+        ({"spark.master": "spark://host:7077"}, False),
+        ({"spark.master": "local[2]", "spark.driver.extraJavaOptions": "-Djava.io.tmpdir=/a/long/path"}, False),
+    ],
+)
+def test_where_tasks_talk_to_python_through_files(settings: dict[str, str], takes: bool) -> None:
+    assert _has_sockets(settings) == takes
+
+
+def test_a_session_of_ours_talks_to_python_through_files(spark: Any) -> None:
+    assert spark.sparkContext.getConf().get("spark.python.unix.domain.socket.enabled") == "true"

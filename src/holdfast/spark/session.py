@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -42,6 +43,10 @@ _PAST_THE_DAEMON = (
     "spark.sql.execution.pyspark.udf.faulthandler.enabled",
 )
 
+#: Tasks talk to their Python processes through files instead of ports. By port, where either side writes little at a
+#: time, the system waits 40 ms for more of it in every task.
+_SOCKETS = "spark.python.unix.domain.socket.enabled"
+
 #: SQL settings of the session that runs epochs.
 _EPOCH_SETTINGS = {
     # With adaptive execution a level without rows does not run at all, and its timers and barriers with it.
@@ -69,6 +74,8 @@ def obtain_session(settings: Mapping[str, str]) -> SparkSession:
     chosen = {**own, **_submitted_settings(), **settings}
     if _takes_our_daemon(chosen):
         chosen.setdefault("spark.python.daemon.module", WORKER_DAEMON)
+    if _has_sockets(chosen):
+        chosen.setdefault(_SOCKETS, "true")
     for key, value in chosen.items():
         builder = builder.config(key, value)
     session = builder.getOrCreate()
@@ -97,6 +104,12 @@ def _takes_our_daemon(settings: Mapping[str, str]) -> bool:
     # The hosts of a cluster may have Holdfast for tasks alone, and so may the JVM of spark-submit with --py-files.
     here = settings["spark.master"].startswith("local") and "PYSPARK_GATEWAY_PORT" not in os.environ
     return here and _workers_find(WORKER_DAEMON)
+
+
+def _has_sockets(settings: Mapping[str, str]) -> bool:
+    """Whether they are there, and their names, which are in Java's directory for temporary files, not too long."""
+    here = settings["spark.master"].startswith("local") and hasattr(socket, "AF_UNIX")
+    return here and not any("java.io.tmpdir" in value for value in settings.values())
 
 
 def _workers_find(module: str) -> bool:
