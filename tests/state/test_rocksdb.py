@@ -88,7 +88,7 @@ def test_a_piece_of_a_record_is_written_whole_or_not_at_all(tmp_path: Path) -> N
     files = EpochFiles(tmp_path / "records")
     files.refresh()
     pieces = [
-        encode_record(Stamp(0, "start"), Stamp(1, "running"), [], {key: b"v" * 100}) for key in (b"1", b"2", b"3")
+        encode_record(Stamp(0, "start"), Stamp(1, "running"), [], [key], [b"v" * 100]) for key in (b"1", b"2", b"3")
     ]
     files.add_piece(pieces[0])
     before = resource.getrlimit(resource.RLIMIT_FSIZE)

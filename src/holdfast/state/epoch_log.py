@@ -70,12 +70,14 @@ _stamp_decoder = msgspec.msgpack.Decoder(StoredStamp)
 
 
 def encode_record(
-    base: Stamp, stamp: Stamp, ranges: list[tuple[bytes, bytes]], changes: dict[bytes, bytes | None]
+    base: Stamp,
+    stamp: Stamp,
+    ranges: list[tuple[bytes, bytes]],
+    keys: Iterable[bytes],
+    values: Iterable[bytes | None],
 ) -> bytes:
     """The record of the epoch that led from ``base`` to ``stamp``."""
-    record = EpochRecord(
-        _FORMAT, stamp.epoch, stamp.nonce, base.epoch, base.nonce, ranges, list(changes), list(changes.values())
-    )
+    record = EpochRecord(_FORMAT, stamp.epoch, stamp.nonce, base.epoch, base.nonce, ranges, list(keys), list(values))
     return _encoder.encode(record)
 
 

@@ -65,7 +65,7 @@ class HeapStore(LocalStore):
         image = self._running
         check_next(image.stamp, stamp, self._files.directory)
         after = {key: image.data.get(key) for key in self._before}
-        record = encode_record(image.stamp, stamp, self._ranges, after)
+        record = encode_record(image.stamp, stamp, self._ranges, after, after.values())
         self._files.write_log(stamp, record)
         self._files.set_current(stamp)
         image.marks.append(Marks(stamp, list(after), self._ranges, len(record)))

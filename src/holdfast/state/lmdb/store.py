@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
-from operator import itemgetter, lt
+from operator import itemgetter, lt, ne
 from pathlib import Path
 from typing import Any
 from weakref import ref
@@ -58,7 +58,7 @@ class LmdbStore(LocalStore):
         self._closed = False
         self._txn: Any = None
         self._base: Stamp | None = None
-        self._before: dict[bytes, bytes | None] = {}
+        self._before = _Before()
         self._ranges: list[tuple[bytes, bytes]] = []
         self._present: dict[bytes, bytes | None] = {}
         self._present_at: Stamp | None = None
@@ -128,7 +128,7 @@ class LmdbStore(LocalStore):
         check_next(base, stamp, self._directory)
         with self._explained():
             table = EpochTable(txn, self._open.epochs)
-            table.put(stamp.epoch, encode_record(base, stamp, self._ranges, self._before))
+            table.put(stamp.epoch, encode_record(base, stamp, self._ranges, self._before.keys, self._before.values))
             table.trim(max(RECORDS_FLOOR_BYTES, table.size_of(self._open.data)))
             txn.put(_STAMP, encode_stamp(stamp), db=self._open.meta)
             txn.commit()
@@ -153,7 +153,7 @@ class LmdbStore(LocalStore):
                 return None
             records = [decode_record(data) for data in table.newer_than(epoch)]
         ranges = [one for record in records for one in record.ranges] + self._ranges
-        return changed_keys(ranges, [*(record.keys for record in records), self._before])
+        return changed_keys(ranges, [*(record.keys for record in records), self._before.keys])
 
     def forget_changes(self, epoch: int) -> None:
         if self._txn is not None:
@@ -182,27 +182,31 @@ class LmdbStore(LocalStore):
 
     def get_many(self, keys: Sequence[bytes]) -> list[bytes | None]:
         present = self._present
-        self._learn(keys)
+        try:
+            return list(map(present.__getitem__, keys))
+        except KeyError:
+            self._learn(keys)
         return list(map(present.__getitem__, keys))
 
     def write(self, entries: Sequence[tuple[bytes, bytes | None]]) -> None:
-        before, present = self._before, self._present
-        keys = [key for key, _ in entries]
-        previous = self.get_many(keys)
-        changes = [entry for entry, value in zip(entries, previous, strict=True) if entry[1] != value]
+        keys = list(map(_key_of, entries))
+        if not _in_order(keys):
+            entries = sorted(entries, key=_key_of)
+            keys = list(map(_key_of, entries))
+        values, previous = list(map(_value_of, entries)), self.get_many(keys)
+        if not all(map(ne, values, previous)):
+            changed = [at for at, (new, old) in enumerate(zip(values, previous, strict=True)) if new != old]
+            keys, values, previous = ([column[at] for at in changed] for column in (keys, values, previous))
         with self._explained():
-            self._apply(changes)
-        if before or len(changes) < len(keys):
-            before.update([(key, present[key]) for key, _ in changes if key not in before])
-        else:
-            before.update(zip(keys, previous, strict=True))
-        present.update(changes)
+            self._apply(keys, values)
+        self._before.note(keys, previous)
+        self._present.update(zip(keys, values, strict=True))
 
     def delete_range(self, start: bytes, end: bytes) -> None:
         count = 0
         delete = self._writing.delete
         for key, value in self.scan(start, end):
-            self._before.setdefault(key, value)
+            self._before.note([key], [value])
             delete(long_keys.stored_key(key))
             count += 1
         if count >= RANGE_THRESHOLD:
@@ -258,7 +262,7 @@ class LmdbStore(LocalStore):
                             txn.delete(long_keys.stored_key(key))
                     for batch in layer.batches:
                         if not self._append(batch):
-                            self._apply(batch)
+                            self._apply(list(map(_key_of, batch)), list(map(_value_of, batch)))
                 txn.put(_STAMP, encode_stamp(stamp), db=self._open.meta)
                 txn.commit()
             except BaseException:
@@ -283,7 +287,7 @@ class LmdbStore(LocalStore):
         if self._txn is not None and self._env is not None:
             self._env.writer = None
         self._txn = self._base = None
-        self._before = {}
+        self._before = _Before()
         self._ranges = []
 
     @contextmanager
@@ -322,7 +326,7 @@ class LmdbStore(LocalStore):
             if data is None:
                 raise wrong_version(self._directory, found, base, f"no undo of epoch {current.epoch} is left")
             record = decode_record(data)
-            self._apply(list(zip(record.keys, record.values, strict=True)))
+            self._apply(record.keys, record.values)
             table.drop(current.epoch)
             current = record.base
         if current != base:
@@ -359,21 +363,50 @@ class LmdbStore(LocalStore):
         cursor = self._writing.cursor()
         last = cursor.key() if cursor.last() else b""
         keys = [last, *map(_key_of, entries)]
-        in_order = all(map(lt, keys, islice(keys, 1, None)))
-        if not in_order or long_keys.has_long(keys) or None in map(_value_of, entries):
+        if not _in_order(keys) or long_keys.has_long(keys) or None in map(_value_of, entries):
             return False
         cursor.putmulti(entries, append=True)
         return True
 
-    def _apply(self, entries: Sequence[tuple[bytes, bytes | None]]) -> None:
-        """Put and delete without a record."""
-        ordered = sorted(entries, key=_key_of)
-        puts: list[Any] = [entry for entry in ordered if entry[1] is not None]
-        deletes = [entry[0] for entry in ordered if entry[1] is None] if len(puts) < len(ordered) else []
-        if long_keys.has_long([key for key, _ in ordered]):
-            puts = [long_keys.pack(key, value) for key, value in puts]
+    def _apply(self, keys: Sequence[bytes], values: Sequence[bytes | None]) -> None:
+        """Put and delete without a record, fastest in the order of the keys."""
+        puts: Iterable[tuple[bytes, bytes | None]] = zip(keys, values, strict=True)
+        deletes: Sequence[bytes] = ()
+        # None is no value. One without a byte is, but there are not many.
+        if not all(values):
+            entries = list(puts)
+            puts = [entry for entry in entries if entry[1] is not None]
+            deletes = [key for key, value in entries if value is None]
+        if long_keys.has_long(keys):
+            puts = [long_keys.pack(key, value) for key, value in puts if value is not None]
             deletes = list(map(long_keys.stored_key, deletes))
-        if puts:
-            self._writing.cursor().putmulti(puts)
+        self._writing.cursor().putmulti(puts)
         for key in deletes:
             self._writing.delete(key)
+
+
+class _Before:
+    """What the keys that a transaction has changed had before it."""
+
+    def __init__(self) -> None:
+        self.keys: list[bytes] = []
+        self.values: list[bytes | None] = []
+        #: Not before somebody asks: most transactions write once.
+        self._known: set[bytes] = set()
+
+    def note(self, keys: list[bytes], values: list[bytes | None]) -> None:
+        """Keys, each of them once, that are changed now. What is known of one already is older, and stays."""
+        if not self.keys:
+            self.keys, self.values = keys, values
+            return
+        if not self._known:
+            self._known.update(self.keys)
+        for key, value in zip(keys, values, strict=True):
+            if key not in self._known:
+                self._known.add(key)
+                self.keys.append(key)
+                self.values.append(value)
+
+
+def _in_order(keys: Sequence[bytes]) -> bool:
+    return all(map(lt, keys, islice(keys, 1, None)))

@@ -123,7 +123,7 @@ class RocksDbStore(LocalStore):
         db, base, epoch = self._writing, self._base, self._epoch
         assert base is not None
         check_next(base, stamp, self._directory)
-        self._records.add_piece(encode_record(base, stamp, epoch.ranges, epoch.before))
+        self._records.add_piece(encode_record(base, stamp, epoch.ranges, epoch.before, epoch.before.values()))
         self._records.finish(stamp)
         self._apply(db, [*epoch.pending.items(), (_STAMP, encode_stamp(stamp))])
         if self._records.size > RECORDS_FLOOR_BYTES:
@@ -329,7 +329,7 @@ class RocksDbStore(LocalStore):
     def _write_piece(self) -> None:
         assert self._base is not None
         running = Stamp(self._base.epoch + 1, "running")
-        self._records.add_piece(encode_record(self._base, running, [], self._epoch.before))
+        self._records.add_piece(encode_record(self._base, running, [], self._epoch.before, self._epoch.before.values()))
         self._epoch.pieces += 1
 
     def _delete_large_range(self, start: bytes, end: bytes) -> None:
