@@ -78,6 +78,7 @@ class StandaloneCluster:
             "spark.executorEnv.PYTHONPATH": python_path(),
             "spark.pyspark.python": sys.executable,
             "spark.python.daemon.module": WORKER_DAEMON,
+            "spark.python.unix.domain.socket.enabled": "true",
             # An executor of another host would not find the files of one that died either.
             "spark.shuffle.readHostLocalDisk": "false",
             "spark.driver.extraJavaOptions": quick_start(),
