@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.spark.session import _has_sockets, _takes_our_daemon
+from holdfast.spark.session import _sockets, _takes_our_daemon
 
 
 @pytest.mark.parametrize(
@@ -48,16 +48,28 @@ def test_spark_submit_may_have_holdfast_for_tasks_alone(monkeypatch: pytest.Monk
     assert not _takes_our_daemon({"spark.master": "local[*]"})
 
 
+SOCKET_DIRECTORY = "spark.python.unix.domain.socket.dir"
+
+
 @pytest.mark.parametrize(
-    ("settings", "takes"),
+    ("settings", "temporary", "directory"),
     [
-        ({"spark.master": "local[*]"}, True),
-        ({"spark.master": "spark://host:7077"}, False),
-        ({"spark.master": "local[2]", "spark.driver.extraJavaOptions": "-Djava.io.tmpdir=/a/long/path"}, False),
+        ({"spark.master": "local[*]"}, "/tmp", "/tmp"),
+        ({"spark.master": "local[*]"}, "/" + "d" * 60, "/" + "d" * 60),
+        ({"spark.master": "local[*]"}, "/" + "d" * 61, None),
+        ({"spark.master": "local[*]", SOCKET_DIRECTORY: "/run"}, "/" + "d" * 61, "/run"),
+        ({"spark.master": "spark://host:7077"}, "/tmp", None),
     ],
 )
-def test_where_tasks_talk_to_python_through_files(settings: dict[str, str], takes: bool) -> None:
-    assert _has_sockets(settings) == takes
+def test_where_tasks_talk_to_python_through_files(
+    monkeypatch: pytest.MonkeyPatch, settings: dict[str, str], temporary: str, directory: str | None
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", temporary)
+    assert _sockets(settings).get(SOCKET_DIRECTORY) == directory
+
+
+def test_a_session_of_ours_is_compiled_quickly(spark: Any) -> None:
+    assert spark.sparkContext.getConf().get("spark.driver.defaultJavaOptions") == "-XX:TieredStopAtLevel=1"
 
 
 def test_a_session_of_ours_talks_to_python_through_files(spark: Any) -> None:

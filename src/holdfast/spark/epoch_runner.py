@@ -39,7 +39,8 @@ _SINGLE_SLOT = {
     "spark.sql.maxSinglePartitionBytes": f"{(1 << 63) - 1}b",
     "spark.sql.defaultSizeInBytes": "1b",
 }
-#: An exchange has few rows, large ones: to write a program for them takes longer than to do without.
+#: An exchange has few rows, large ones: to write a program for them in every epoch takes longer than to do without.
+#: Not for epochs with DataFrames, which are planned in the user's session.
 _FEW_ROWS = {"spark.sql.codegen.wholeStage": "false"}
 _UNWANTED = ("BroadcastHashJoin", "SortMergeJoin", "AdaptiveSparkPlan", "ReusedExchange")
 _PAYLOAD = "payload"
@@ -110,7 +111,9 @@ class EpochRunner:
         """The levels of an epoch that reads no DataFrame: the same in every epoch."""
         if self._own_sources is None:
             messages = self._messages(())
-            self._own_sources = RepeatedPlan(self._anchor.session, messages, self._checked_plan(messages))
+            with changed_settings(self._anchor.session, _FEW_ROWS):
+                plan = self._checked_plan(messages)
+            self._own_sources = RepeatedPlan(self._anchor.session, messages, plan)
         return self._own_sources
 
     def _with_data_frames(self, inputs: Sequence[_Input]) -> list[bytes]:
@@ -168,8 +171,7 @@ class EpochRunner:
         """Spark's plan, made here and kept by ``messages`` for when it is run. It must have one exchange per level,
         each with as many partitions as slots, and none on the anchor.
         """
-        settings = {**_FEW_ROWS, **(_SINGLE_SLOT if self._plan.slots == 1 else {})}
-        with changed_settings(self._anchor.session, settings):
+        with changed_settings(self._anchor.session, _SINGLE_SLOT) if self._plan.slots == 1 else nullcontext():
             plan = messages._jdf.queryExecution().executedPlan()
         text: str = plan.toString()
         slots, levels = self._plan.slots, self._plan.levels
@@ -193,8 +195,6 @@ class EpochRunner:
     def close(self) -> None:
         with suppress(Py4JError, OSError):  # a JVM that is gone holds nothing
             announce_epoch(self._anchor.session, None)
-            if self._own_sources is not None:
-                self._own_sources.close()
             self._packed_plan.unpersist(blocking=False)
             if self._restored is not None:
                 self._restored.unpersist(blocking=False)

@@ -10,8 +10,8 @@ session, and the files of shuffles are deleted when the run is over.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import pyarrow as pa
@@ -20,37 +20,45 @@ from pyspark.serializers import NoOpSerializer
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.util import _load_from_socket
 
-_LARGE_TYPES = "spark.sql.execution.arrow.useLargeVarTypes"
-
 
 class RepeatedPlan:
-    """The plan of rows with one binary column, and no other source than RDDs and cached tables. One thread makes it,
-    runs it and closes it.
-    """
+    """The plan of rows with one binary column, and no other source than RDDs and cached tables."""
 
     def __init__(self, session: SparkSession, rows: DataFrame, plan: Any) -> None:
-        self._context = session.sparkContext
         self._rows = rows
         self._plan = plan
-        settings: Mapping[str, str] = session.conf.getAll
-        binary = pa.large_binary() if session.conf.get(_LARGE_TYPES) == "true" else pa.binary()
-        self._schema = pa.schema([pa.field(rows.columns[0], binary)])
-        self._seen_by_tasks = {name: value for name, value in settings.items() if name.startswith("spark.sql.")}
-        for name, value in self._seen_by_tasks.items():
-            self._context.setLocalProperty(name, value)
+        self._java: Any = session.sparkContext._jvm
+        self._java_context: Any = session.sparkContext._jsc.sc()
+        self._settings: Any = session._jsparkSession.sessionState().conf()
+        self._seen_by_tasks = self._java.java.util.Properties()
+        for name, value in session.conf.getAll.items():
+            if name.startswith("spark.sql."):
+                self._seen_by_tasks.setProperty(name, value)
 
     def run(self) -> list[bytes]:
         """The values of the column."""
+        binary = pa.large_binary() if self._settings.arrowUseLargeVarTypes() else pa.binary()
+        schema = pa.schema([pa.field(self._rows.columns[0], binary)])
         batches = self._rows._jdf.toArrowBatchRdd(self._plan.clone())
         try:
-            served = self._context._jvm.PythonRDD.collectAndServe(batches)  # type: ignore[union-attr]  # it runs
+            with self._with_settings():
+                served = self._java.PythonRDD.collectAndServe(batches)
             with _load_from_socket(served, NoOpSerializer()) as messages:
-                columns = [pa.ipc.read_record_batch(pa.py_buffer(each), self._schema).column(0) for each in messages]
+                columns = [pa.ipc.read_record_batch(pa.py_buffer(each), schema).column(0) for each in messages]
         finally:
             with suppress(Py4JError, OSError):  # a JVM that is gone holds nothing
                 batches.cleanShuffleDependencies(False)
         return [value for column in columns for value in column.to_pylist()]
 
-    def close(self) -> None:
-        for name in self._seen_by_tasks:
-            self._context.setLocalProperty(name, None)  # type: ignore[arg-type]  # None removes it
+    @contextmanager
+    def _with_settings(self) -> Iterator[None]:
+        """Not for longer: the thread may have Spark jobs of the program to run, with settings of their own."""
+        before = self._java_context.getLocalProperties()
+        both = before.clone()
+        both.putAll(self._seen_by_tasks)
+        self._java_context.setLocalProperties(both)
+        try:
+            yield
+        finally:
+            with suppress(Py4JError, OSError):
+                self._java_context.setLocalProperties(before)

@@ -7,6 +7,7 @@ import os
 import socket
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 
@@ -46,6 +47,12 @@ _PAST_THE_DAEMON = (
 #: Tasks talk to their Python processes through files instead of ports. By port, where either side writes little at a
 #: time, the system waits 40 ms for more of it in every task.
 _SOCKETS = "spark.python.unix.domain.socket.enabled"
+_SOCKET_DIRECTORY = "spark.python.unix.domain.socket.dir"
+#: With more, Spark refuses the name of the directory.
+_LONGEST_DIRECTORY = 61
+
+#: What Spark has to do in such a session is little, and to compile it as if it were much takes a core for minutes.
+_JAVA_OPTIONS = {"spark.driver.defaultJavaOptions": "-XX:TieredStopAtLevel=1"}
 
 #: SQL settings of the session that runs epochs.
 _EPOCH_SETTINGS = {
@@ -74,8 +81,7 @@ def obtain_session(settings: Mapping[str, str]) -> SparkSession:
     chosen = {**own, **_submitted_settings(), **settings}
     if _takes_our_daemon(chosen):
         chosen.setdefault("spark.python.daemon.module", WORKER_DAEMON)
-    if _has_sockets(chosen):
-        chosen.setdefault(_SOCKETS, "true")
+    chosen = {**(_JAVA_OPTIONS if _starts_java(chosen) else {}), **_sockets(chosen), **chosen}
     for key, value in chosen.items():
         builder = builder.config(key, value)
     session = builder.getOrCreate()
@@ -102,14 +108,23 @@ def _takes_our_daemon(settings: Mapping[str, str]) -> bool:
     if any(settings.get(key, "false").lower() == "true" for key in _PAST_THE_DAEMON):
         return False
     # The hosts of a cluster may have Holdfast for tasks alone, and so may the JVM of spark-submit with --py-files.
-    here = settings["spark.master"].startswith("local") and "PYSPARK_GATEWAY_PORT" not in os.environ
-    return here and _workers_find(WORKER_DAEMON)
+    return _starts_java(settings) and _workers_find(WORKER_DAEMON)
 
 
-def _has_sockets(settings: Mapping[str, str]) -> bool:
-    """Whether they are there, and their names, which are in Java's directory for temporary files, not too long."""
+def _starts_java(settings: Mapping[str, str]) -> bool:
+    """Whether the session has one JVM, which is started with it."""
+    return settings["spark.master"].startswith("local") and "PYSPARK_GATEWAY_PORT" not in os.environ
+
+
+def _sockets(settings: Mapping[str, str]) -> dict[str, str]:
+    """The settings for Unix sockets, if they can be had. Not in a directory of Spark's choice, which is Java's for
+    temporary files: its name may be too long.
+    """
+    directory = settings.get(_SOCKET_DIRECTORY, tempfile.gettempdir())
     here = settings["spark.master"].startswith("local") and hasattr(socket, "AF_UNIX")
-    return here and not any("java.io.tmpdir" in value for value in settings.values())
+    if not here or len(os.fsencode(directory)) > _LONGEST_DIRECTORY:
+        return {}
+    return {_SOCKETS: "true", _SOCKET_DIRECTORY: directory}
 
 
 def _workers_find(module: str) -> bool:

@@ -13,11 +13,8 @@ one before ended. Range tombstones are in the first part and apply to the files 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
 
 import msgspec
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import xxhash
 
@@ -29,14 +26,12 @@ from holdfast.state.snapshot_io import SnapshotReader
 
 Entry = tuple[bytes, bytes | None]
 KeyRange = tuple[bytes, bytes]
-Numbers = npt.NDArray[np.int64]
 
 BLOCK_BYTES = 64 << 10
 #: A file is closed when it has this many bytes.
 PART_BYTES = 64 << 20
 #: Neighbouring blocks are read together, up to this many bytes.
 _READ_BYTES = 4 << 20
-_ENTRIES_AT_ONCE = 1024
 #: Rough bytes that an entry costs beside its key and value.
 _ENTRY_OVERHEAD = 8
 
@@ -101,13 +96,17 @@ class _Writer:
         self._entries = 0
         self.size = 0
 
-    def add(self, block: pa.RecordBatch) -> None:
-        raw = block.serialize()
+    def add(self, block: list[Entry]) -> None:
+        keys, values = zip(*block, strict=True)
+        columns = [pa.array(keys, pa.binary()), pa.array(values, pa.binary())]
+        raw = pa.record_batch(columns, schema=_SCHEMA).serialize()
         data: bytes = pa.compress(raw, codec=_CODEC, asbytes=True)
-        first, last = (read_group(block.column(0)[at].as_py()) for at in (0, -1))
-        self._index.append(_Block(first, last, self.size, len(data), raw.size, xxhash.xxh3_128_digest(data)))
+        place = _Block(
+            read_group(keys[0]), read_group(keys[-1]), self.size, len(data), raw.size, xxhash.xxh3_128_digest(data)
+        )
+        self._index.append(place)
         self._pieces.append(data)
-        self._entries += block.num_rows
+        self._entries += len(block)
         self.size += len(data)
 
     def finish(self) -> EncodedPart:
@@ -119,60 +118,19 @@ class _Writer:
         return EncodedPart(data, first, last, self._entries, len(ending))
 
 
-def _blocks(entries: Iterable[Entry]) -> Iterator[pa.RecordBatch]:
+def _blocks(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
     """Cut at a change of the key group once a block is half full, and anywhere once it is full."""
-    waiting: list[pa.RecordBatch] = []
-    size, group = 0, -1
-    for batch in _batches(entries):
-        # By row, and behind the last one: the bytes before it. Then the rows that begin another group.
-        before = np.concatenate(([0], np.cumsum(_sizes(batch))))
-        groups = _groups(batch)
-        changes = np.flatnonzero(np.concatenate(([group], groups[:-1])) != groups)
-        start = 0
-        while (end := _end_of_block(before, changes, start, size, bool(waiting))) < batch.num_rows:
-            yield pa.concat_batches([*waiting, batch.slice(start, end - start)])
-            waiting, size, start = [], 0, end
-        waiting.append(batch.slice(start))
-        size, group = size + int(before[-1] - before[start]), groups[-1]
-    if waiting:
-        yield pa.concat_batches(waiting)
-
-
-def _end_of_block(before: Numbers, changes: Numbers, start: int, size: int, begun: bool) -> int:
-    """The row before which the block ends that has ``size`` bytes and goes on at ``start``; behind all rows, or the
-    number of rows, if it does not end among them.
-    """
-    least = start if begun else start + 1
-    begin = before[start] - size
-    full = max(int(np.searchsorted(before, begin + BLOCK_BYTES)), least)
-    half_full = max(int(np.searchsorted(before, begin + BLOCK_BYTES // 2)), least)
-    change = int(np.searchsorted(changes, half_full))
-    return min(full, int(changes[change])) if change < len(changes) else full
-
-
-def _batches(entries: Iterable[Entry]) -> Iterator[pa.RecordBatch]:
-    """So few at once that they do not take much memory, whatever their size."""
-    remaining = iter(entries)
-    while some := list(islice(remaining, _ENTRIES_AT_ONCE)):
-        keys, values = zip(*some, strict=True)
-        yield pa.record_batch([pa.array(keys, pa.binary()), pa.array(values, pa.binary())], schema=_SCHEMA)
-
-
-def _sizes(batch: pa.RecordBatch) -> Numbers:
-    lengths = (np.diff(_offsets(column)) for column in batch.columns)
-    return sum(lengths, start=np.full(batch.num_rows, _ENTRY_OVERHEAD))
-
-
-def _groups(batch: pa.RecordBatch) -> Numbers:
-    """Which two bytes each of the keys begins with."""
-    keys = batch.column(0)
-    data = np.frombuffer(keys.buffers()[2], np.uint8)
-    first = _offsets(keys)[:-1]
-    return data[first].astype(np.int64) << 8 | data[first + 1]
-
-
-def _offsets(column: pa.Array) -> Numbers:
-    return np.frombuffer(column.buffers()[1], np.int32)[: len(column) + 1].astype(np.int64)
+    block: list[Entry] = []
+    size, half = 0, BLOCK_BYTES // 2
+    for entry in entries:
+        key, value = entry
+        if size >= half and (size >= BLOCK_BYTES or key[:2] != block[-1][0][:2]):
+            yield block
+            block, size = [], 0
+        block.append(entry)
+        size += len(key) + _ENTRY_OVERHEAD + (len(value) if value is not None else 0)
+    if block:
+        yield block
 
 
 class KeyedFileReader:

@@ -262,6 +262,7 @@ class LmdbStore(LocalStore):
                             txn.delete(long_keys.stored_key(key))
                     for batch in layer.batches:
                         if not self._append(batch):
+                            batch = sorted(batch, key=_key_of)
                             self._apply(list(map(_key_of, batch)), list(map(_value_of, batch)))
                 txn.put(_STAMP, encode_stamp(stamp), db=self._open.meta)
                 txn.commit()
@@ -372,7 +373,7 @@ class LmdbStore(LocalStore):
         """Put and delete without a record, fastest in the order of the keys."""
         puts: Iterable[tuple[bytes, bytes | None]] = zip(keys, values, strict=True)
         deletes: Sequence[bytes] = ()
-        # None is no value. One without a byte is, but there are not many.
+        # None is no value. A timer's, which has no byte, is one.
         if not all(values):
             entries = list(puts)
             puts = [entry for entry in entries if entry[1] is not None]
