@@ -27,10 +27,11 @@ class RepeatedPlan:
     def __init__(self, session: SparkSession, rows: DataFrame, plan: Any) -> None:
         self._rows = rows
         self._plan = plan
-        self._java: Any = session.sparkContext._jvm
+        java: Any = session.sparkContext._jvm
+        self._collect = java.PythonRDD.collectAndServe
         self._java_context: Any = session.sparkContext._jsc.sc()
         self._settings: Any = session._jsparkSession.sessionState().conf()
-        self._seen_by_tasks = self._java.java.util.Properties()
+        self._seen_by_tasks = java.java.util.Properties()
         for name, value in session.conf.getAll.items():
             if name.startswith("spark.sql."):
                 self._seen_by_tasks.setProperty(name, value)
@@ -42,7 +43,7 @@ class RepeatedPlan:
         batches = self._rows._jdf.toArrowBatchRdd(self._plan.clone())
         try:
             with self._with_settings():
-                served = self._java.PythonRDD.collectAndServe(batches)
+                served = self._collect(batches)
             with _load_from_socket(served, NoOpSerializer()) as messages:
                 columns = [pa.ipc.read_record_batch(pa.py_buffer(each), schema).column(0) for each in messages]
         finally:
