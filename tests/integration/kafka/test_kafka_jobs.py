@@ -76,9 +76,10 @@ def test_on_spark_with_workers_drivers_and_the_broker_killed(
 ) -> None:
     """The large one, a million rows and twenty kills, is the scenario ``kafka-million`` of ``make chaos``."""
     job = Job(kafka, topic, tmp_path, 200_000, 1009)
-    settings = {"holdfast.epoch.max-rows": "10000", "execution.checkpointing.interval": "500 ms"}
-    faults = [KillWorker(), KillDriver(), KillService(kafka)]
-    result = run_chaos(job.program("kafka", settings), job.oracle(), faults, Moments(6, faults=3), tmp_path / "logs")
+    # So many epochs that the job does not end before the last fault comes.
+    settings = {"holdfast.epoch.max-rows": "4000", "execution.checkpointing.interval": "500 ms"}
+    faults, moments = [KillWorker(), KillDriver(), KillService(kafka)], Moments(6, faults=3, pause=(0.1, 1.0))
+    result = run_chaos(job.program("kafka", settings), job.oracle(), faults, moments, tmp_path / "logs")
     print(result)
     assert result.exactly_once, result.error
     assert sum(result.faults.values()) == 3
