@@ -63,16 +63,17 @@ def table_of(frame: Any, wanted: Aggregation) -> pa.RecordBatch:
 
 def by_spark(frame: Any, wanted: Aggregation) -> dict[Any, tuple[Any, ...]]:
     """What Spark has combined, put together; every row must be counted."""
-    combined = combined_by_spark(frame.sparkSession, frame, wanted)
+    combined = combined_by_spark(frame, wanted)
     assert combined is not None
-    *columns, counts = (column.combine_chunks() for column in combined.rows.toArrow().columns)
+    rows = combined.shape.data_frame(frame.sparkSession, combined.rdd)
+    *columns, counts = (column.combine_chunks() for column in rows.toArrow().columns)
     assert sum(counts.to_pylist()) == frame.count()
-    assert combined.partitions == combined.rows.rdd.getNumPartitions()
+    assert combined.partitions == rows.rdd.getNumPartitions()
     schema = schema_of(wanted.combined_type())
     arrays = [column.cast(field.type) for column, field in zip(columns, schema, strict=True)]
-    rows = pa.RecordBatch.from_arrays(arrays, schema=schema)
-    keys = [rows.column(key) for key in wanted.key_columns]
-    return by_key(combine_partials(wanted, keys, rows), len(keys))
+    batch = pa.RecordBatch.from_arrays(arrays, schema=schema)
+    keys = [batch.column(key) for key in wanted.key_columns]
+    return by_key(combine_partials(wanted, keys, batch), len(keys))
 
 
 def by_key(rows: pa.RecordBatch, keys: int) -> dict[Any, tuple[Any, ...]]:
@@ -135,10 +136,10 @@ def test_the_greatest_number_is_not_nan(spark: Any) -> None:
 def test_only_the_first_half_of_an_aggregation_is_done(spark: Any) -> None:
     """Without an exchange each partition gives a row for each of its keys."""
     frame = spark.range(0, 400, 1, 4).selectExpr("id % 5 AS k", "id AS v")
-    combined = combined_by_spark(spark, frame, aggregation(frame, rows=Count(), total=Sum("v")))
+    combined = combined_by_spark(frame, aggregation(frame, rows=Count(), total=Sum("v")))
     assert combined is not None
     assert combined.partitions == 4
-    assert combined.rows.count() == 20
+    assert combined.shape.data_frame(spark, combined.rdd).count() == 20
 
 
 def numbered(spark: Any, *columns: str) -> Any:
@@ -186,7 +187,7 @@ def check_combined(frame: Any) -> None:
 def test_of_a_plan_that_spark_has_shortened_it_takes_no_part(spark: Any) -> None:
     """Its columns would not be those that are looked for: both sums are one."""
     frame = numbered(spark, "id % 3 AS k", "1 AS v", "1 AS w")
-    assert combined_by_spark(spark, frame, aggregation(frame, a=Sum("v"), b=Sum("w"))) is None
+    assert combined_by_spark(frame, aggregation(frame, a=Sum("v"), b=Sum("w"))) is None
 
 
 KEYS = {
@@ -247,12 +248,12 @@ def test_spark_does_not_combine_what_it_would_get_wrong(spark: Any) -> None:
     frame = spark.range(9).selectExpr("id AS k", "id AS v", "CAST(id AS INT) AS n")
     with setting(spark, "spark.sql.ansi.enabled", "false"):
         # Its sums would go around 64 bits; those of smaller numbers cannot.
-        assert combined_by_spark(spark, frame, aggregation(frame, total=Sum("v"))) is None
-        assert combined_by_spark(spark, frame, aggregation(frame, mean=Average("v"))) is None
-        assert combined_by_spark(spark, frame, aggregation(frame, total=Sum("n"), most=Max("v"))) is not None
+        assert combined_by_spark(frame, aggregation(frame, total=Sum("v"))) is None
+        assert combined_by_spark(frame, aggregation(frame, mean=Average("v"))) is None
+        assert combined_by_spark(frame, aggregation(frame, total=Sum("n"), most=Max("v"))) is not None
     # To this collation 'a' and 'A' are one text.
     collated = spark.range(4).selectExpr("CAST(id AS STRING) COLLATE UTF8_LCASE AS k", "CAST(id AS INT) AS n")
-    assert combined_by_spark(spark, collated, aggregation(collated, total=Sum("n"))) is None
+    assert combined_by_spark(collated, aggregation(collated, total=Sum("n"))) is None
 
 
 def totals_of(stream: DataStream) -> dict[Any, tuple[Any, ...]]:

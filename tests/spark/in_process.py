@@ -98,7 +98,7 @@ class InProcessRunner:
         forget_live_tasks(identity[0], before_attempt=identity[1])
         prepare_attempt(self._plan, identity[1])
 
-    def run(self, spec: EpochSpec, data_frames: tuple[Any, ...]) -> tuple[list[Acknowledgement], Mapping[int, int]]:
+    def run(self, spec: EpochSpec, data_frames: tuple[Any, ...]) -> list[Acknowledgement]:
         assert not data_frames
         if self._spark.last_checkpoint is not None and spec.epoch >= self._spark.last_checkpoint:
             self._spark.step = 0
@@ -107,7 +107,7 @@ class InProcessRunner:
         acknowledgements = run_tasks(self._plan, spec, self._restored, self._spark.clock, repeated=repeated)
         self._spark.epochs.append((spec.attempt, spec.epoch))
         self._spark.after_epoch(spec)
-        return acknowledgements, {}
+        return acknowledgements
 
     def interrupt(self) -> None:
         """Tasks run in the thread that waits for them: nothing can be done."""

@@ -10,7 +10,7 @@ from holdfast.checkpoint.job import JobFacts
 from holdfast.errors import ProgramError, RestoreError
 from holdfast.spark import stream_inputs
 from holdfast.spark.checkpoints import RestorePoint
-from holdfast.spark.job import DataFrameInput, DataFrameSlice
+from holdfast.spark.job import DataFrameInput
 from holdfast.spark.stream_inputs import StreamInputs
 from holdfast.spark.stream_position import SourcePosition, StreamPosition, StreamSource
 from holdfast.state.handles import FileHandle
@@ -26,8 +26,10 @@ class Frame:
 class Query:
     """In the place of ``StreamDriver``."""
 
-    def __init__(self, session: Any, group: int, inputs: Any, sources: Any, trigger: Any, arrived: Any) -> None:
-        self.inputs, self.sources, self.trigger = inputs, sources, trigger
+    def __init__(
+        self, session: Any, planner: Any, inputs: Any, sources: Any, trigger: Any, reads_ahead: bool, arrived: Any
+    ) -> None:
+        self.inputs, self.reads_ahead = inputs, reads_ahead
         self.batch = self.accepted = self.released = -1
         self.ended = self.closed = False
         self.started_from: dict[str, StreamPosition] | None = None
@@ -38,8 +40,12 @@ class Query:
     def waiting(self) -> bool:
         return self.batch > self.accepted
 
-    def take(self) -> DataFrameSlice | None:
-        return DataFrameSlice(1, None, self.inputs, tagged=True) if self.waiting() else None
+    def take(self) -> str | None:
+        if not self.waiting():
+            return None
+        if self.reads_ahead:
+            self.released = self.batch
+        return "a micro-batch"
 
     def accept(self) -> None:
         self.accepted = self.batch
@@ -93,7 +99,7 @@ def source(monkeypatch: pytest.MonkeyPatch) -> list[StreamSource]:
 
 
 def begin(job: Any, point: Any = None) -> tuple[StreamInputs, Query]:
-    inputs = StreamInputs(job, None, point, lambda: None)  # type: ignore[arg-type]  # not asked for
+    inputs = StreamInputs(job, None, point, None, lambda: None)  # type: ignore[arg-type]  # not asked for
     inputs.start()
     query: Any = inputs._driver
     return inputs, query
@@ -129,10 +135,22 @@ def test_a_source_that_may_acknowledge_goes_on_behind_a_checkpoint(source: list[
 def test_a_source_that_keeps_everything_goes_on_at_once(source: list[StreamSource]) -> None:
     source[:] = [StreamSource("rate", keeps_everything=True)]
     inputs, query = begin(Job())
-    read_one(inputs, query, 7)
+    query.batch = 0
+    assert inputs.take() is not None
+    assert query.released == 0, "while the epoch that reads it runs"
+    inputs.accept(7)
     inputs.release(durable_epoch=-1)
     assert query.released == 0
     assert not inputs.want_checkpoint
+
+
+def test_a_source_that_may_acknowledge_waits_beside_one_that_keeps_everything(source: list[StreamSource]) -> None:
+    source[:] = [StreamSource("rate", keeps_everything=True), StreamSource("some")]
+    inputs, query = begin(Job())
+    read_one(inputs, query, 7)
+    assert query.released == -1
+    inputs.release(durable_epoch=7)
+    assert query.released == 0
 
 
 def test_without_checkpoints_a_source_that_may_acknowledge_must_not_be_read_again(source: list[StreamSource]) -> None:

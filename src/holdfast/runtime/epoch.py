@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 import msgspec
 
-from holdfast.runtime.envelope import Barrier
+from holdfast.runtime.envelope import GROUP_SIZE, Barrier
 from holdfast.state.handles import CheckpointRequest, OperatorRecord, SnapshotType, StateMigrated, SubtaskSnapshot
 from holdfast.state.snapshot_io import SnapshotReader, SnapshotWriter
 
@@ -63,6 +64,8 @@ class EpochSpec:
     drain: bool = False
     #: Operator ids of the DataFrames that have been read whole by the end of this epoch.
     data_frames_read: frozenset[str] = frozenset()
+    #: By group, in the order of level 0, behind its slots: how many partitions it has of what Spark reads.
+    partitions: Mapping[int, int] = field(default_factory=dict)
     #: The last epoch of the attempt: functions are closed at its end and local stores are removed.
     close: bool = False
     #: Drawn by the driver for each attempt: a store that an attempt of the same number of another driver left is not
@@ -82,6 +85,14 @@ class EpochSpec:
     def base_nonce(self, level: int, slot: int) -> str:
         """The nonce of the stamp that the task of (level, slot) continues."""
         return self.accepted[level][slot] if self.accepted else f"restore-{self.attempt}-{self.restore_nonce}"
+
+
+def senders_of(level: int, slots: int, partitions: Mapping[int, int]) -> list[int]:
+    """Whom the tasks of a level read: all tasks of the level before, and in level 1 all partitions of DataFrames."""
+    if level == 0:
+        return []
+    of_data_frames = partitions.items() if level == 1 else ()
+    return [*range(slots), *(group * GROUP_SIZE + index for group, count in of_data_frames for index in range(count))]
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from holdfast.errors import IncompleteInputError, MixedExecutionError
 from holdfast.runtime.envelope import GROUP_SIZE
-from holdfast.runtime.epoch import Acknowledgement
+from holdfast.runtime.epoch import Acknowledgement, senders_of
 
 
 def accept_epoch(
@@ -32,7 +32,7 @@ def accept_epoch(
             f"Epoch {epoch}: an acknowledgement came from a task that is none of the job's: {unknown[0]}."
         )
     for consumer in acknowledgements:
-        if consumer.consumed.keys() != _senders(consumer, slots, partitions):
+        if consumer.consumed.keys() != set(senders_of(consumer.level, slots, partitions)):
             raise IncompleteInputError(
                 f"Epoch {epoch}: slot {consumer.slot} of level {consumer.level} read from senders "
                 f"{sorted(consumer.consumed)}, which are not those of "
@@ -49,14 +49,6 @@ def accept_epoch(
                     "accepted."
                 )
     return tuple(tuple(by_task[0, level, slot].nonce for slot in range(slots)) for level in range(levels))
-
-
-def _senders(consumer: Acknowledgement, slots: int, partitions: Mapping[int, int]) -> set[int]:
-    """Whom a task must have read: all tasks of the level before, and in level 1 all partitions of DataFrames."""
-    if consumer.level == 0:
-        return set()
-    of_data_frames = partitions.items() if consumer.level == 1 else ()
-    return set(range(slots)) | {group * GROUP_SIZE + index for group, count in of_data_frames for index in range(count)}
 
 
 def _by_task(acknowledgements: Sequence[Acknowledgement], epoch: int) -> dict[tuple[int, int, int], Acknowledgement]:

@@ -24,7 +24,7 @@ from holdfast.spark.epoch_runner import EpochRunner
 from holdfast.spark.execution_graph import ExecutionGraph
 from holdfast.spark.job import EpochRecord, Job, JobHistory
 from holdfast.spark.running_checkpoints import RunningCheckpoints
-from holdfast.spark.spark_inputs import SparkInputs
+from holdfast.spark.spark_inputs import SparkInputs, TakenInputs
 from holdfast.spark.transactions import SinkTransactions
 from holdfast.state.handles import CheckpointRequest
 from holdfast.types.clock import wall_clock
@@ -142,15 +142,15 @@ class Attempt:
     ) -> None:
         context = self._context
         taken = self._inputs.take(read_sources, drain)
-        spec = self._spec(request, read_sources, close, drain, taken.over)
+        spec = self._spec(request, read_sources, close, drain, taken)
         started = time.time()
         # The last snapshots of a job are waited for in the tasks, which may take long.
         interrupt = None if read_sources or request is None else self._runner.interrupt
         with context.control.interrupted_by_cancel(interrupt):
-            acknowledgements, partitions = self._runner.run(spec, taken.slices)
+            acknowledgements = self._runner.run(spec, taken.slices)
         failpoint("driver.epoch-collected", epoch=spec.epoch, attempt=spec.attempt)
         plan = self._job.plan
-        self._accepted = accept_epoch(acknowledgements, spec.epoch, plan.levels, plan.slots, partitions)
+        self._accepted = accept_epoch(acknowledgements, spec.epoch, plan.levels, plan.slots, spec.partitions)
         self._epoch = spec.epoch
         self._inputs.accept(taken, spec.epoch)
         rows = self._take_in(acknowledgements)
@@ -176,7 +176,7 @@ class Attempt:
         read_sources: bool,
         close: bool,
         drain: bool,
-        data_frames_read: frozenset[str],
+        taken: TakenInputs,
     ) -> EpochSpec:
         settings, coordinator = self._job.epoch, self._context.checkpoints.coordinator
         notifications = tuple(
@@ -197,7 +197,8 @@ class Attempt:
             notifications=notifications,
             durable_epoch=self._checkpoints.durable_epoch,
             read_sources=read_sources,
-            data_frames_read=data_frames_read,
+            data_frames_read=taken.over,
+            partitions={each.group: each.rows.partitions for each in taken.slices},
             close=close,
             drain=drain,
             upload_wait_seconds=self._upload_wait_ms(read_sources) / 1000,

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import DoubleType, FloatType, LongType, StringType, StructField, StructType
 
@@ -30,7 +30,7 @@ _CONTEXT = "\n== "
 _AGGREGATES = ("HashAggregateExec", "SortAggregateExec")
 
 
-def combined_by_spark(session: SparkSession, frame: DataFrame, aggregation: Aggregation) -> PlannedRows | None:
+def combined_by_spark(frame: DataFrame, aggregation: Aggregation) -> PlannedRows | None:
     """For each key of each partition one row: the columns of combined rows, and how many it stands for. None where
     Spark's results might not be those of Arrow, or where it would do more than to combine.
     """
@@ -44,11 +44,13 @@ def combined_by_spark(session: SparkSession, frame: DataFrame, aggregation: Aggr
     distinct = list(dict.fromkeys(wanted))
     whole = frame.toDF(*fields).groupBy(*keys).agg(*(F.expr(one.text) for one in distinct))
     columns = {one: f"computed{place}" for place, one in enumerate(distinct)}
-    planned = _first_half(session, whole, [*keys, *columns.values()])
-    if planned is None:
+    first = _first_half(whole)
+    if first is None:
         return None
+    named = zip([*keys, *columns.values()], whole.schema, strict=True)
+    computed = StructType([StructField(name, field.dataType) for name, field in named])
     results = [f"{one.sign}{columns[one]} AS result{place}" for place, one in enumerate(wanted)]
-    return PlannedRows(planned.rows.selectExpr(*keys, *results), planned.partitions)
+    return PlannedRows.of_rdd(first.execute(), computed, (*keys, *results))
 
 
 @contextmanager
@@ -106,9 +108,9 @@ def _agrees_with_arrow(frame: DataFrame, names: Sequence[str], aggregation: Aggr
     return not large or frame.sparkSession.conf.get(_ANSI) == "true"
 
 
-def _first_half(session: SparkSession, whole: DataFrame, names: Sequence[str]) -> PlannedRows | None:
-    """What Spark computes in front of its exchange; all of it where there is none. None if that has other columns than
-    the results: Spark leaves out what it takes for superfluous, and never adds or moves any.
+def _first_half(whole: DataFrame) -> Any | None:
+    """The plan of what Spark computes in front of its exchange; of all where there is none. None if that has other
+    columns than the results: Spark leaves out what it takes for superfluous, and never adds or moves any.
     """
     first = plan = whole._jdf.queryExecution().executedPlan()
     if _mode(plan) == "Final":
@@ -119,12 +121,8 @@ def _first_half(session: SparkSession, whole: DataFrame, names: Sequence[str]) -
         first = plan if half is below else half
     elif _mode(plan) != "Complete":
         return None
-    types = [field.dataType for field in whole.schema]
     found = [field["type"] for field in json.loads(first.schema().json())["fields"]]
-    if len(types) != len(names) or found != [one.jsonValue() for one in types]:
-        return None
-    schema = StructType([StructField(name, one) for name, one in zip(names, types, strict=True)])
-    return PlannedRows.of_rdd(session, first.execute(), schema)
+    return first if found == [field.dataType.jsonValue() for field in whole.schema] else None
 
 
 def _unwrapped(node: Any) -> Any:

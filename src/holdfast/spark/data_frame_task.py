@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator, Sequence
+from itertools import takewhile
 from typing import NamedTuple
 
 import msgspec
@@ -22,8 +23,8 @@ from holdfast.runtime.router import Outbox, Router
 from holdfast.runtime.waiting import WaitingRows
 from holdfast.spark.epoch_property import announced_epoch
 from holdfast.spark.failures import reporting_failures
-from holdfast.spark.job import DataFrameSlice
 from holdfast.spark.level_task import ArrowFunction, AttemptIdentity, envelope_batches, plan_of
+from holdfast.spark.slices import DataFrameSlice
 from holdfast.types.arrow import row_reader, schema_of
 from holdfast.types.typeinfo import TypeInformation
 
@@ -43,14 +44,12 @@ def data_frame_function(
     plan: Broadcast[bytes],
     identity: AttemptIdentity,
     part: DataFrameSlice,
-    first_partition: int,
     values: list[int],
-    combined: bool,
 ) -> ArrowFunction:
-    """``first_partition`` is where the DataFrame's partitions begin in the union that makes up level 0; ``combined``
-    says that Spark gives combined rows for its only edge.
+    """For all slices like ``part``, in every epoch of an attempt. Where Spark gives combined rows they are for its only
+    edge.
     """
-    group, streaming = part.group, part.tagged
+    group, streaming, combined = part.group, part.tagged, part.combined is not None
     tagged = streaming and not combined
     origins = [_Origin(each.operator_id, each.name, each.edge_ids) for each in part.inputs]
 
@@ -59,12 +58,18 @@ def data_frame_function(
         assert context is not None
         with reporting_failures():
             job, spec = plan_of(plan, identity), announced_epoch(context)
-            index = context.partitionId() - first_partition
+            index = context.partitionId() - _first_partition(job, spec, group)
             partition = _Partition(job, group, index, spec, origins, combined)
             rows = _by_tag(batches) if tagged else ((0, batch) for batch in batches)
             yield from partition.run(rows, values, over=not streaming)
 
     return run_partition
+
+
+def _first_partition(plan: JobPlan, spec: EpochSpec, group: int) -> int:
+    """Where those of a group begin in the union that makes up level 0."""
+    before = takewhile(lambda other: other != group, spec.partitions)
+    return plan.slots + sum(spec.partitions[other] for other in before)
 
 
 def _by_tag(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, pa.RecordBatch]]:

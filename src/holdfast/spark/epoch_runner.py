@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass
 from typing import Any, cast
 
 import msgspec
@@ -15,49 +14,42 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
 from holdfast.errors import EpochError
-from holdfast.runtime.aggregates import Aggregation
-from holdfast.runtime.envelope import EXCHANGE_DDL, GROUP_SIZE
+from holdfast.runtime.envelope import EXCHANGE_DDL
 from holdfast.runtime.epoch import Acknowledgement, EpochSpec, RestoredJob
 from holdfast.runtime.plan import JobPlan
 from holdfast.runtime.task import read_acknowledgement
 from holdfast.spark.anchor import Anchor
-from holdfast.spark.combining import combined_by_spark, explained_overflows
+from holdfast.spark.combining import explained_overflows
 from holdfast.spark.data_frame_task import data_frame_function
 from holdfast.spark.epoch_property import announce_epoch
-from holdfast.spark.job import DataFrameSlice
 from holdfast.spark.level_task import ArrowFunction, AttemptIdentity, level_function
-from holdfast.spark.planned_rows import PlannedRows
+from holdfast.spark.planned_rows import RowShape
 from holdfast.spark.repeated_plan import RepeatedPlan
 from holdfast.spark.session import changed_settings
-from holdfast.spark.stream_plan import rows_of_stream
+from holdfast.spark.slices import DataFrameSlice
 
 logger = logging.getLogger(__name__)
 
 #: A single slot has all rows in one partition. Spark would spread over many what it takes to be large: the rows of any
-#: RDD, and what has come through many joins. Not for the user's own plans, which sizes matter for.
+#: RDD, and what has come through many joins.
 _SINGLE_SLOT = {
     "spark.sql.maxSinglePartitionBytes": f"{(1 << 63) - 1}b",
     "spark.sql.defaultSizeInBytes": "1b",
 }
 #: An exchange has few rows, large ones: to write a program for them in every epoch takes longer than to do without.
-#: Not for epochs with DataFrames, which are planned in the user's session.
 _FEW_ROWS = {"spark.sql.codegen.wholeStage": "false"}
 _UNWANTED = ("BroadcastHashJoin", "SortMergeJoin", "AdaptiveSparkPlan", "ReusedExchange")
 _PAYLOAD = "payload"
 
 
-@dataclass(frozen=True)
-class _Input:
-    """What an epoch reads of a DataFrame, planned. Where Spark combines its rows, ``combined`` says what for."""
-
-    part: DataFrameSlice
-    planned: PlannedRows
-    combined: Aggregation | None = None
+#: Of what an epoch reads, whatever it is: by slice its group, what its rows are like and whether Spark has combined
+#: them.
+_Shape = tuple[tuple[int, RowShape, bool], ...]
 
 
 class EpochRunner:
     """Runs the epochs of one attempt. Functions travel once, in a broadcast; each epoch ships only its small spec,
-    beside the plan.
+    beside the plan, which is made once for all epochs that read the same DataFrames.
     """
 
     def __init__(
@@ -74,19 +66,17 @@ class EpochRunner:
         self._restored = None if restored is None else broadcast(msgspec.msgpack.encode(restored))
         #: Parsed once, not for each level of an epoch.
         self._schema = cast("StructType", StructType.fromDDL(EXCHANGE_DDL))
-        self._first_level = anchor.table.mapInArrow(self._function(0, []), self._schema)
-        self._own_sources: RepeatedPlan | None = None
+        self._first_level = anchor.table.mapInArrow(self._function(0), self._schema)
+        self._plans: dict[_Shape, RepeatedPlan] = {}
 
-    def run(
-        self, spec: EpochSpec, slices: tuple[DataFrameSlice, ...]
-    ) -> tuple[list[Acknowledgement], Mapping[int, int]]:
-        """All acknowledgements of the epoch, and by group the partitions of each DataFrame that it read."""
+    def run(self, spec: EpochSpec, slices: Sequence[DataFrameSlice]) -> list[Acknowledgement]:
+        """All acknowledgements of the epoch."""
         announce_epoch(self._anchor.session, spec)
-        inputs = [self._planned(each) for each in slices]
-        with self._tagged() if not spec.read_sources else nullcontext():
-            payloads = self._with_data_frames(inputs) if inputs else self._repeated().run()
-        partitions = {each.part.group: each.planned.partitions for each in inputs}
-        return [read_acknowledgement(payload) for payload in payloads], partitions
+        plan = self._plan_for(slices)
+        combined = [each.combined for each in slices if each.combined is not None]
+        with self._tagged() if not spec.read_sources else nullcontext(), explained_overflows(combined):
+            payloads = plan.run([each.rows.rdd for each in slices])
+        return [read_acknowledgement(payload) for payload in payloads]
 
     @contextmanager
     def _tagged(self) -> Iterator[None]:
@@ -107,55 +97,25 @@ class EpochRunner:
         with suppress(Py4JError, OSError):
             self._context.cancelJobsWithTag(self._tag)
 
-    def _repeated(self) -> RepeatedPlan:
-        """The levels of an epoch that reads no DataFrame: the same in every epoch."""
-        if self._own_sources is None:
-            messages = self._messages(())
+    def _plan_for(self, slices: Sequence[DataFrameSlice]) -> RepeatedPlan:
+        shape = tuple((each.group, each.rows.shape, each.combined is not None) for each in slices)
+        if shape not in self._plans:
+            # Only messages for the coordinator leave the last level.
+            messages = self._build(slices).select(_PAYLOAD)
             with changed_settings(self._anchor.session, _FEW_ROWS):
                 plan = self._checked_plan(messages)
-            self._own_sources = RepeatedPlan(self._anchor.session, messages, plan)
-        return self._own_sources
+            self._plans[shape] = RepeatedPlan(self._anchor.session, messages, plan)
+        return self._plans[shape]
 
-    def _with_data_frames(self, inputs: Sequence[_Input]) -> list[bytes]:
-        """The epoch as a query of its own, since its rows are those of one."""
-        messages = self._messages(inputs)
-        self._checked_plan(messages)
-        with explained_overflows(each.combined for each in inputs if each.combined is not None):
-            payloads: list[bytes] = messages.toArrow().column(_PAYLOAD).to_pylist()
-        return payloads
-
-    def _messages(self, inputs: Sequence[_Input]) -> DataFrame:
-        """Only messages for the coordinator leave the last level."""
-        return self._build(inputs).select(_PAYLOAD)
-
-    def _planned(self, part: DataFrameSlice) -> _Input:
-        aggregation = self._only_aggregation(part)
-        if aggregation is not None:
-            rows = rows_of_stream(part.data_frame, 0) if part.tagged else part.data_frame
-            combined = combined_by_spark(self._anchor.session, rows, aggregation)
-            if combined is not None:
-                return _Input(part, combined, aggregation)
-        return _Input(part, PlannedRows.of(self._anchor.session, part.data_frame))
-
-    def _only_aggregation(self, part: DataFrameSlice) -> Aggregation | None:
-        """The aggregation that all rows of it are for. Rows for anybody else would have to be read once more."""
-        edge_ids = [edge_id for each in part.inputs for edge_id in each.edge_ids]
-        edges = [edge for edge in self._plan.edges if edge.edge_id in edge_ids]
-        return edges[0].combine if len(part.inputs) == len(edges) == 1 else None
-
-    def _build(self, inputs: Sequence[_Input]) -> DataFrame:
-        slots, values = self._plan.slots, self._anchor.values
+    def _build(self, slices: Sequence[DataFrameSlice]) -> DataFrame:
+        """All levels, over empty rows in the place of those of each slice."""
+        session, values = self._anchor.session, self._anchor.values
         rows = self._first_level
-        senders, first = list(range(slots)), slots
-        for each in inputs:
-            combined = each.combined is not None
-            function = data_frame_function(self._packed_plan, self._identity, each.part, first, values, combined)
-            rows = rows.union(each.planned.rows.mapInArrow(function, self._schema))
-            senders += [each.part.group * GROUP_SIZE + index for index in range(each.planned.partitions)]
-            first += each.planned.partitions
+        for each in slices:
+            function = data_frame_function(self._packed_plan, self._identity, each, values)
+            rows = rows.union(each.rows.shape.empty(session).mapInArrow(function, self._schema))
         for level in range(1, self._plan.levels):
-            rows = self._exchange(rows).mapInArrow(self._function(level, senders), self._schema)
-            senders = list(range(slots))
+            rows = self._exchange(rows).mapInArrow(self._function(level), self._schema)
         return rows
 
     def _exchange(self, rows: DataFrame) -> DataFrame:
@@ -164,12 +124,12 @@ class EpochRunner:
         moved = rows.repartition(slots, "slot").join(self._anchor.table.hint("shuffle_hash"), "slot")
         return moved.sortWithinPartitions("edge", "channel", "number")
 
-    def _function(self, level: int, senders: list[int]) -> ArrowFunction:
-        return level_function(self._packed_plan, self._restored, self._identity, level, senders, self._anchor.values)
+    def _function(self, level: int) -> ArrowFunction:
+        return level_function(self._packed_plan, self._restored, self._identity, level, self._anchor.values)
 
     def _checked_plan(self, messages: DataFrame) -> Any:
-        """Spark's plan, made here and kept by ``messages`` for when it is run. It must have one exchange per level,
-        each with as many partitions as slots, and none on the anchor.
+        """Spark's plan. It must have one exchange per level, each with as many partitions as slots, and none on the
+        anchor.
         """
         with changed_settings(self._anchor.session, _SINGLE_SLOT) if self._plan.slots == 1 else nullcontext():
             plan = messages._jdf.queryExecution().executedPlan()

@@ -53,18 +53,6 @@ class DataFrameInput:
 
 
 @dataclass(frozen=True)
-class DataFrameSlice:
-    """What one epoch reads of a DataFrame: all of it, or a micro-batch of several streams. Then ``tagged`` is set, and
-    the rows of the input at place ``i`` have the tag ``i``.
-    """
-
-    group: int
-    data_frame: Any
-    inputs: tuple[DataFrameInput, ...]
-    tagged: bool = False
-
-
-@dataclass(frozen=True)
 class Job:
     """Everything that running a job needs."""
 

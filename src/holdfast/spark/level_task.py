@@ -14,7 +14,7 @@ from pyspark import TaskContext
 from pyspark.core.broadcast import Broadcast
 
 from holdfast.runtime.envelope import COORDINATOR_EDGE, EXCHANGE_SCHEMA, Envelope
-from holdfast.runtime.epoch import RestoredJob
+from holdfast.runtime.epoch import RestoredJob, senders_of
 from holdfast.runtime.live_task import forget_live_tasks
 from holdfast.runtime.local_files import prepare_attempt
 from holdfast.runtime.plan import JobPlan
@@ -40,7 +40,6 @@ def level_function(
     restored: Broadcast[bytes] | None,
     identity: AttemptIdentity,
     level: int,
-    senders: list[int],
     values: list[int],
 ) -> ArrowFunction:
     """The function that Spark runs on every partition of a level, in every epoch of an attempt."""
@@ -50,8 +49,9 @@ def level_function(
         assert context is not None
         slot = context.partitionId()
         with reporting_failures(), rare_collections():
-            job = plan_of(plan, identity)
-            task = TaskRun(job, level, slot, announced_epoch(context), lambda: _restored(restored))
+            job, spec = plan_of(plan, identity), announced_epoch(context)
+            task = TaskRun(job, level, slot, spec, lambda: _restored(restored))
+            senders = senders_of(level, job.slots, spec.partitions)
             outgoing = task.run(_envelopes(batches, slot, values[slot]), senders)
             last = level == job.levels - 1
             yield from envelope_batches((e for e in outgoing if not last or e.edge == COORDINATOR_EDGE), values)

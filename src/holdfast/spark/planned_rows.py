@@ -12,28 +12,44 @@ from holdfast.errors import ProgramError
 
 
 @dataclass(frozen=True)
+class RowShape:
+    """What a plan must know of rows that each run of it brings anew."""
+
+    #: As JSON.
+    schema: str
+    #: Expressions over its fields, which make the rows that are wanted.
+    selected: tuple[str, ...] = ("*",)
+
+    def data_frame(self, session: SparkSession, rdd: Any) -> DataFrame:
+        """Of an RDD with rows in Spark's own form."""
+        java_session = session._jsparkSession
+        rows = java_session.internalCreateDataFrame(rdd, java_session.parseDataType(self.schema), False)
+        return DataFrame(rows, session).selectExpr(*self.selected)
+
+    def empty(self, session: SparkSession) -> DataFrame:
+        return self.data_frame(session, session._jsparkSession.emptyDataFrame().queryExecution().toRdd())
+
+
+@dataclass(frozen=True)
 class PlannedRows:
-    """``rows`` is a DataFrame of an RDD, which Spark does not look into: planned as a part of an epoch, a DataFrame
-    could get other partitions than were counted, or share them with the rest of its level.
+    """Rows of an RDD, which Spark does not look into: planned as a part of an epoch, a DataFrame could get other
+    partitions than were counted, or share them with the rest of its level.
     """
 
-    rows: DataFrame
+    rdd: Any
     partitions: int
+    shape: RowShape
 
     @classmethod
-    def of(cls, session: SparkSession, frame: DataFrame) -> PlannedRows:
+    def of(cls, frame: DataFrame) -> PlannedRows:
         # A new selection, because a DataFrame keeps the first plan it gets: with settings of before the job, and with
         # shuffles that may be gone.
-        rdd = frame.select("*")._jdf.queryExecution().toRdd()
-        return cls.of_rdd(session, rdd, frame.schema)
+        return cls.of_rdd(frame.select("*")._jdf.queryExecution().toRdd(), frame.schema)
 
     @classmethod
-    def of_rdd(cls, session: SparkSession, rdd: Any, schema: StructType) -> PlannedRows:
-        """Rows in Spark's own form, for plans of ``session``."""
-        java_session = session._jsparkSession
-        java_schema = java_session.parseDataType(schema.json())
-        rows = DataFrame(java_session.internalCreateDataFrame(rdd, java_schema, False), session)
-        return cls(rows, int(rdd.getNumPartitions()))
+    def of_rdd(cls, rdd: Any, schema: StructType, selected: tuple[str, ...] = ("*",)) -> PlannedRows:
+        """Its partitions are fixed from now on: those that a source of Spark's names when it is asked."""
+        return cls(rdd, int(rdd.getNumPartitions()), RowShape(schema.json(), selected))
 
 
 def check_not_observed(name: str, frame: DataFrame) -> None:

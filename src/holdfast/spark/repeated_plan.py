@@ -2,7 +2,7 @@
 
 To make a plan takes Spark several times as long as to start it, and every action of a DataFrame makes one. So the plan
 is taken out of its DataFrame, and each run is one of a copy: a plan keeps the shuffles of its first run, and would give
-their rows again.
+their rows again. Rows that come with a run are put into its copy.
 
 What Spark does for the actions of DataFrames around their plans is done here too: tasks see the SQL settings of the
 session, and the files of shuffles are deleted when the run is over.
@@ -10,23 +10,67 @@ session, and the files of shuffles are deleted when the run is over.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.serializers import NoOpSerializer
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.util import _load_from_socket
 
+_EXCHANGE, _ROWS_OF_RDD = "ShuffleExchangeExec", "RDDScanExec"
+
+
+@dataclass(frozen=True)
+class _Node:
+    """A node of the plan, and those below it that lead to exchanges or to rows of RDDs, by their place."""
+
+    plan: Any
+    kind: str
+    children: dict[int, _Node]
+
+    @classmethod
+    def of(cls, plan: Any) -> _Node:
+        below = plan.children()
+        nodes = {place: cls.of(below.apply(place)) for place in range(below.size())}
+        kind = str(plan.getClass().getSimpleName())
+        return cls(plan, kind, {place: node for place, node in nodes.items() if node.matters})
+
+    @property
+    def matters(self) -> bool:
+        return bool(self.children) or self.kind in (_EXCHANGE, _ROWS_OF_RDD)
+
+    def over(self, rdds: Iterator[Any]) -> Any:
+        """The plan over other RDDs, which are all that is new in it: what is above is made anew, the rest is shared."""
+        plan, below = self.plan, self.plan.children()
+        if self.kind == _ROWS_OF_RDD:
+            rows = next(rdds)
+            return plan.copy(
+                plan.output(), rows, plan.name(), plan.outputPartitioning(), plan.outputOrdering(), plan.stream()
+            )
+        for place, node in self.children.items():
+            below = below.updated(place, node.over(rdds))
+        return plan.withNewChildren(below) if self.children else plan
+
+    def exchanges(self, plan: Any) -> Iterator[Any]:
+        """Those of a plan that is a copy of this one."""
+        if self.kind == _EXCHANGE:
+            yield plan
+        for place, node in self.children.items():
+            yield from node.exchanges(plan.children().apply(place))
+
 
 class RepeatedPlan:
-    """The plan of rows with one binary column, and no other source than RDDs and cached tables."""
+    """The plan of rows with one binary column. It reads cached tables, which stay, and RDDs, which come with each run:
+    in the order in which the plan reads them.
+    """
 
     def __init__(self, session: SparkSession, rows: DataFrame, plan: Any) -> None:
         self._rows = rows
-        self._plan = plan
         java: Any = session.sparkContext._jvm
         self._collect = java.PythonRDD.collectAndServe
         self._java_context: Any = session.sparkContext._jsc.sc()
@@ -35,21 +79,29 @@ class RepeatedPlan:
         for name, value in session.conf.getAll.items():
             if name.startswith("spark.sql."):
                 self._seen_by_tasks.setProperty(name, value)
+        self._root = _Node.of(plan)
 
-    def run(self) -> list[bytes]:
+    def run(self, rdds: Sequence[Any] = ()) -> list[bytes]:
         """The values of the column."""
         binary = pa.large_binary() if self._settings.arrowUseLargeVarTypes() else pa.binary()
         schema = pa.schema([pa.field(self._rows.columns[0], binary)])
-        batches = self._rows._jdf.toArrowBatchRdd(self._plan.clone())
+        plan = self._root.over(iter(rdds)) if rdds else self._root.plan.clone()
+        batches = self._rows._jdf.toArrowBatchRdd(plan)
         try:
             with self._with_settings():
                 served = self._collect(batches)
             with _load_from_socket(served, NoOpSerializer()) as messages:
                 columns = [pa.ipc.read_record_batch(pa.py_buffer(each), schema).column(0) for each in messages]
         finally:
-            with suppress(Py4JError, OSError):  # a JVM that is gone holds nothing
-                batches.cleanShuffleDependencies(False)
+            self._delete_files(plan)
         return [value for column in columns for value in column.to_pylist()]
+
+    def _delete_files(self, plan: Any) -> None:
+        """Of the plan's own shuffles: those of RDDs that it got may be somebody else's too."""
+        with suppress(Py4JError, PySparkException, OSError):  # a JVM that is gone holds nothing
+            cleaner = self._java_context.cleaner()
+            for exchange in self._root.exchanges(plan) if cleaner.isDefined() else ():
+                cleaner.get().doCleanupShuffle(exchange.shuffleId(), False)
 
     @contextmanager
     def _with_settings(self) -> Iterator[None]:

@@ -12,7 +12,8 @@ from pyspark.sql import SparkSession
 from holdfast.runtime.upload import STORING_ERRORS, UploadResult
 from holdfast.spark.checkpoints import RestorePoint
 from holdfast.spark.data_frame_progress import DataFrameProgress
-from holdfast.spark.job import DataFrameSlice, Job
+from holdfast.spark.job import Job
+from holdfast.spark.slices import DataFrameSlice, SlicePlanner
 from holdfast.spark.stream_inputs import StreamInputs
 from holdfast.state.snapshot_io import SnapshotWriter
 
@@ -33,7 +34,8 @@ class SparkInputs:
     ) -> None:
         bounded = [each for each in job.data_frames if not each.streaming]
         self._bounded = DataFrameProgress(bounded, point.operators if point is not None else ())
-        self._streams = StreamInputs(job, session, point, arrived)
+        self._planner = SlicePlanner(job.plan)
+        self._streams = StreamInputs(job, session, point, self._planner, arrived)
         #: Whether there is nothing to read as long as no stream has something.
         self.alone = self._streams.any and not any(chain.level == 0 for chain in job.plan.chains)
 
@@ -48,7 +50,7 @@ class SparkInputs:
         """What an epoch reads: nothing without ``read``. With ``drain`` all inputs count as ended."""
         unread = self._bounded.unread()
         micro_batch = self._streams.take() if read else None
-        slices = tuple(DataFrameSlice(each.group, each.data_frame, (each,)) for each in unread if read)
+        slices = tuple(self._planner.whole(each) for each in unread if read)
         over = self._bounded.read | self._streams.ended
         if read or drain:
             over |= {each.operator_id for each in unread}

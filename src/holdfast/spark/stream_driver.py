@@ -1,8 +1,12 @@
 """Spark's streams as input of epochs: a Structured Streaming query whose micro-batches wait to be read.
 
-The query runs in a thread of Spark. It hands each micro-batch over and waits; the attempt takes it when it runs an
-epoch, and lets the query go on when the epoch is accepted. So the attempt alone decides what an epoch is, and epochs
-without rows may run at any time.
+The query runs in a thread of Spark. It plans each micro-batch, hands it over and waits; the attempt takes it when it
+runs an epoch, and lets the query go on. So the attempt alone decides what an epoch is, and epochs without rows may run
+at any time.
+
+Where all sources keep what they have given, the query goes on as soon as a micro-batch is taken, and has the next one
+ready when the epoch is over. Other sources are told that a micro-batch was read when Spark goes on: only when that is
+so.
 
 The query's checkpoint directory is a temporary one on the driver's host: it is made from what our checkpoint holds, and
 is gone with the attempt. Spark never resumes one.
@@ -22,12 +26,13 @@ from typing import Any
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from holdfast.errors import EpochError
-from holdfast.spark.job import DataFrameInput, DataFrameSlice
+from holdfast.spark.job import DataFrameInput
 from holdfast.spark.session import changed_settings
+from holdfast.spark.slices import DataFrameSlice, SlicePlanner
 from holdfast.spark.stream_plan import in_one
 from holdfast.spark.stream_position import StreamPosition, StreamSource, read_positions, write_fork
 
@@ -57,21 +62,24 @@ class StreamDriver:
     def __init__(
         self,
         session: SparkSession,
-        group: int,
+        planner: SlicePlanner,
         inputs: Sequence[DataFrameInput],
         sources: Sequence[Sequence[StreamSource]],
         trigger: Mapping[str, Any],
+        reads_ahead: bool,
         arrived: Callable[[], None],
     ) -> None:
         self._session = session
-        self._group = group
+        self._planner = planner
         self._inputs = tuple(inputs)
         self._sources = sources
         self._trigger = trigger
+        self._reads_ahead = reads_ahead
         self._arrived = arrived
         self._changed = threading.Condition()
-        self._waiting: tuple[Any, int] | None = None
-        self._accepted = self._released = -1
+        self._waiting: tuple[DataFrameSlice, int] | None = None
+        #: The micro-batches that were taken, accepted and released last.
+        self._taken = self._accepted = self._released = -1
         self._ends = "availableNow" in trigger
         self._closing = self._over = False
         self._failure: BaseException | None = None
@@ -83,7 +91,7 @@ class StreamDriver:
         self._directory = Path(tempfile.mkdtemp(prefix="holdfast-stream-"))
         fork = self._directory / _QUERY
         known = [positions.get(each.operator_id) for each in self._inputs]
-        self._accepted = self._released = write_fork(fork, known, self._sources)
+        self._taken = self._accepted = self._released = write_fork(fork, known, self._sources)
         rows = in_one([each.data_frame for each in self._inputs])
         writer = rows.writeStream.foreachBatch(self._hand_over).option("checkpointLocation", fork.as_uri())
         writer = writer.trigger(**self._trigger)
@@ -102,7 +110,7 @@ class StreamDriver:
     def ended(self) -> bool:
         """Whether every micro-batch was accepted and none will come."""
         with self._changed:
-            return self._over and self._failure is None and self._waiting is None
+            return self._over and self._failure is None and self._waiting is None and self._taken == self._accepted
 
     def take(self) -> DataFrameSlice | None:
         """The micro-batch that waits to be read."""
@@ -112,15 +120,17 @@ class StreamDriver:
             if not self._unread():
                 return None
             assert self._waiting is not None
-            return DataFrameSlice(self._group, self._waiting[0], self._inputs, tagged=True)
+            micro_batch, self._taken = self._waiting
+            if self._reads_ahead:
+                self._let_go_on(self._taken)
+            return micro_batch
 
     def _unread(self) -> bool:
-        return self._waiting is not None and self._waiting[1] > self._accepted
+        return self._waiting is not None and self._waiting[1] > self._taken
 
     def accept(self) -> None:
         """The epoch that read the micro-batch counts."""
-        assert self._waiting is not None
-        self._accepted = self._waiting[1]
+        self._accepted = self._taken
 
     @property
     def held(self) -> bool:
@@ -130,9 +140,12 @@ class StreamDriver:
     def release(self) -> None:
         """Let Spark go on: its sources may forget what came before this micro-batch's end."""
         with self._changed:
-            self._waiting = None
-            self._released = self._accepted
-            self._changed.notify_all()
+            self._let_go_on(self._accepted)
+
+    def _let_go_on(self, batch: int) -> None:
+        self._waiting = None
+        self._released = batch
+        self._changed.notify_all()
 
     def positions(self) -> dict[str, StreamPosition]:
         """Behind the last accepted micro-batch, by operator id."""
@@ -161,9 +174,10 @@ class StreamDriver:
 
     # -- Spark's side
 
-    def _hand_over(self, rows: Any, batch: int) -> None:
+    def _hand_over(self, rows: DataFrame, batch: int) -> None:
+        planned = self._planner.micro_batch(self._inputs, rows)
         with self._changed:
-            self._waiting = rows, batch
+            self._waiting = planned, batch
         self._arrived()
         with self._changed:
             self._changed.wait_for(lambda: self._released >= batch or self._over)

@@ -11,7 +11,8 @@ from pyspark.sql import SparkSession
 
 from holdfast.errors import ProgramError, RestoreError
 from holdfast.spark.checkpoints import RestorePoint
-from holdfast.spark.job import DataFrameInput, DataFrameSlice, Job
+from holdfast.spark.job import DataFrameInput, Job
+from holdfast.spark.slices import DataFrameSlice, SlicePlanner
 from holdfast.spark.stream_driver import StreamDriver
 from holdfast.spark.stream_plan import sources_of
 from holdfast.spark.stream_position import StreamPosition, StreamSource, check_position, decode_position
@@ -24,7 +25,12 @@ class StreamInputs:
     """Nothing but calls that do nothing, in a job without streams."""
 
     def __init__(
-        self, job: Job, session: SparkSession, point: RestorePoint | None, arrived: Callable[[], None]
+        self,
+        job: Job,
+        session: SparkSession,
+        point: RestorePoint | None,
+        planner: SlicePlanner,
+        arrived: Callable[[], None],
     ) -> None:
         self._all = tuple(each for each in job.data_frames if each.streaming)
         records = {record.operator_id: record for record in (point.operators if point is not None else ())}
@@ -39,8 +45,11 @@ class StreamInputs:
         running = tuple(each for each in self._all if each.operator_id not in self._ended)
         if running:
             sources = self._check(running)
-            self._acknowledges = _acknowledge(job, running, sources)
-            self._driver = StreamDriver(session, running[0].group, running, sources, _trigger(job.epoch), arrived)
+            doubtful = _doubtful(running, sources)
+            self._acknowledges = doubtful is not None and _behind_checkpoints(job, *doubtful)
+            self._driver = StreamDriver(
+                session, planner, running, sources, _trigger(job.epoch), reads_ahead=doubtful is None, arrived=arrived
+            )
 
     def _check(self, running: Sequence[DataFrameInput]) -> list[list[StreamSource]]:
         sources = sources_of([each.name for each in running], [each.data_frame for each in running])
@@ -151,18 +160,20 @@ def _finished(record: OperatorRecord | None) -> bool:
     return record is not None and record.finished
 
 
-def _acknowledge(job: Job, inputs: Sequence[DataFrameInput], sources: Sequence[Sequence[StreamSource]]) -> bool:
-    """Whether a source may forget, or let others forget, what Spark tells it to have read."""
-    doubtful = [
-        (each.name, source.kind)
-        for each, of_stream in zip(inputs, sources, strict=True)
-        for source in of_stream
-        if not source.keeps_everything
-    ]
-    if not doubtful or job.checkpoint.interval_ms is not None:
-        return bool(doubtful)
+def _doubtful(inputs: Sequence[DataFrameInput], sources: Sequence[Sequence[StreamSource]]) -> tuple[str, str] | None:
+    """A stream, and a source of it that may forget, or let others forget, what Spark tells it to have read."""
+    for each, of_stream in zip(inputs, sources, strict=True):
+        for source in of_stream:
+            if not source.keeps_everything:
+                return each.name, source.kind
+    return None
+
+
+def _behind_checkpoints(job: Job, name: str, kind: str) -> bool:
+    """Whether Spark tells a doubtful source only of what a checkpoint holds."""
+    if job.checkpoint.interval_ms is not None:
+        return True
     if job.restart.kind != "none":
-        name, kind = doubtful[0]
         raise ProgramError(
             f"The source '{kind}' of the stream '{name}' may delete or acknowledge what Spark has read, and without "
             "checkpoints a restart would miss those rows. Enable checkpointing, or set restart-strategy.type: none."
