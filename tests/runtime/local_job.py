@@ -16,7 +16,7 @@ from holdfast.connectors.discard import DiscardSink
 from holdfast.graph.planner import plan_job
 from holdfast.runtime.batch import Batch
 from holdfast.runtime.envelope import COORDINATOR_EDGE, Envelope
-from holdfast.runtime.epoch import Acknowledgement, EpochSpec, RestoredJob
+from holdfast.runtime.epoch import Acknowledgement, EpochSpec, RestoredJob, senders_of
 from holdfast.runtime.plan import JobPlan, TaskOptions
 from holdfast.runtime.sink import TransactionName
 from holdfast.runtime.task import TaskRun, read_acknowledgement
@@ -56,7 +56,6 @@ def run_tasks(
     restored: RestoredJob | None,
     clock: Callable[[], int],
     extra: Sequence[Envelope] = (),
-    extra_senders: Sequence[int] = (),
     repeated: Collection[tuple[int, int]] = (),
 ) -> list[Acknowledgement]:
     """All tasks of one epoch, level after level. ``extra`` envelopes enter level 1 beside those of level 0.
@@ -65,18 +64,18 @@ def run_tasks(
     (level, slot) that are ``repeated`` run twice, and nobody sees what their first execution sent.
     """
     arriving: list[Envelope] = []
-    senders: list[int] = []
-    for level in range(plan.levels):
+    for level in plan.levels:
         leaving: list[Envelope] = []
+        arriving += extra if level == 1 else []
+        random.Random(level).shuffle(arriving)
+        senders = senders_of(level, plan.levels, plan.slots, spec.partitions)
         for slot in range(plan.slots):
             mine = sorted((e for e in arriving if e.slot == slot), key=lambda e: (e.edge, e.channel, e.number))
             for _ in range(2 if (level, slot) in repeated else 1):
                 task = TaskRun(plan, level, slot, spec, lambda: restored, clock)
                 sent = list(task.run((copy(e) for e in mine), senders))
             leaving += sent
-        arriving = leaving + (list(extra) if level == 0 else [])
-        random.Random(level).shuffle(arriving)
-        senders = list(range(plan.slots)) + (list(extra_senders) if level == 0 else [])
+        arriving = leaving
     return [read_acknowledgement(bytes(memoryview(e.payload))) for e in arriving if e.edge == COORDINATOR_EDGE]
 
 
@@ -109,11 +108,9 @@ class LocalJob:
         )
         return spec if not changes else EpochSpec(**{**_fields(spec), **changes})
 
-    def run_epoch(
-        self, extra: Sequence[Envelope] = (), extra_senders: Sequence[int] = (), **changes: Any
-    ) -> list[Acknowledgement]:
+    def run_epoch(self, extra: Sequence[Envelope] = (), **changes: Any) -> list[Acknowledgement]:
         spec = self.spec(**changes)
-        found = run_tasks(self.plan, spec, self.restored, self.clock, extra, extra_senders)
+        found = run_tasks(self.plan, spec, self.restored, self.clock, extra)
         own = [a for a in found if a.group == 0]
         self.accepted = accept_epoch(
             [

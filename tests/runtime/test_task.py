@@ -284,7 +284,7 @@ def read_frame(job: LocalJob, partitions: Sequence[list[str]]) -> dict[str, Any]
     spec = job.spec()
     return {
         "extra": [envelope for index, rows in enumerate(partitions) for envelope in partition(job, index, rows, spec)],
-        "extra_senders": [GROUP_SIZE + index for index in range(len(partitions))],
+        "partitions": {1: len(partitions)},
         "data_frames_read": frame_ids(job),
     }
 

@@ -38,7 +38,7 @@ def acknowledgements(partitions: dict[int, int] | None = None) -> list[Acknowled
 
 
 def accept(found: list[Acknowledgement], partitions: dict[int, int] | None = None) -> tuple[tuple[str, ...], ...]:
-    return accept_epoch(found, EPOCH, LEVELS, SLOTS, partitions or {})
+    return accept_epoch(found, EPOCH, range(LEVELS), SLOTS, partitions or {})
 
 
 def test_a_complete_epoch_gives_one_nonce_per_level_and_slot() -> None:
@@ -118,3 +118,15 @@ def test_a_consumer_that_read_somebody_else_fails_the_epoch() -> None:
     found[-1] = msgspec.structs.replace(found[-1], consumed={**found[-1].consumed, 7: "x"})
     with pytest.raises(IncompleteInputError, match="not those of the level before"):
         accept(found)
+
+
+def test_a_job_that_reads_nothing_but_data_frames_has_no_tasks_in_level_0() -> None:
+    found = [Acknowledgement(1, 0, 0, EPOCH, nonce(0, 0, 1), {})]
+    for level, consumed in ((1, {GROUP_SIZE: nonce(0, 0, 1)}), (2, {slot: nonce(1, slot) for slot in range(SLOTS)})):
+        found += [Acknowledgement(0, level, slot, EPOCH, nonce(level, slot), consumed) for slot in range(SLOTS)]
+    expected = ((), ("0-1-0", "0-1-1"), ("0-2-0", "0-2-1"))
+    assert accept_epoch(found, EPOCH, range(1, LEVELS), SLOTS, {1: 1}) == expected
+    without_rows = [msgspec.structs.replace(a, consumed={}) if a.level == 1 else a for a in found[1:]]
+    assert accept_epoch(without_rows, EPOCH, range(1, LEVELS), SLOTS, {}) == expected
+    with pytest.raises(IncompleteInputError, match=r"none of the job's: \(0, 0, 0\)"):
+        accept_epoch([*found, Acknowledgement(0, 0, 0, EPOCH, "x", {})], EPOCH, range(1, LEVELS), SLOTS, {1: 1})

@@ -64,7 +64,7 @@ class EpochSpec:
     drain: bool = False
     #: Operator ids of the DataFrames that have been read whole by the end of this epoch.
     data_frames_read: frozenset[str] = frozenset()
-    #: By group, in the order of level 0, behind its slots: how many partitions it has of what Spark reads.
+    #: By group, in the order of level 0, behind its own tasks: how many partitions it has of what Spark reads.
     partitions: Mapping[int, int] = field(default_factory=dict)
     #: The last epoch of the attempt: functions are closed at its end and local stores are removed.
     close: bool = False
@@ -87,12 +87,11 @@ class EpochSpec:
         return self.accepted[level][slot] if self.accepted else f"restore-{self.attempt}-{self.restore_nonce}"
 
 
-def senders_of(level: int, slots: int, partitions: Mapping[int, int]) -> list[int]:
+def senders_of(level: int, levels: range, slots: int, partitions: Mapping[int, int]) -> list[int]:
     """Whom the tasks of a level read: all tasks of the level before, and in level 1 all partitions of DataFrames."""
-    if level == 0:
-        return []
+    own = range(slots) if level - 1 in levels else ()
     of_data_frames = partitions.items() if level == 1 else ()
-    return [*range(slots), *(group * GROUP_SIZE + index for group, count in of_data_frames for index in range(count))]
+    return [*own, *(group * GROUP_SIZE + index for group, count in of_data_frames for index in range(count))]
 
 
 @dataclass(frozen=True, slots=True)

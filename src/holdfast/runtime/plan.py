@@ -128,8 +128,12 @@ class JobPlan:
     parameters: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def levels(self) -> int:
-        return 1 + max(chain.level for chain in self.chains)
+    def levels(self) -> range:
+        """Those that have tasks of the job's own. Without sources of its own it has none in level 0, where Spark reads
+        its DataFrames.
+        """
+        numbers = [chain.level for chain in self.chains]
+        return range(min(numbers), 1 + max(numbers))
 
     @property
     def batch(self) -> bool:

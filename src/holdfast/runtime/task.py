@@ -77,9 +77,7 @@ class TaskRun:
         return self._task.chains
 
     def run(self, incoming: Iterator[Envelope], senders: list[int]) -> Iterator[Envelope]:
-        """Everything this subtask sends in this epoch. ``senders`` are the tasks of the level before (none for level
-        0).
-        """
+        """Everything this subtask sends in this epoch. ``senders`` are the tasks of the level before."""
         try:
             self.start(senders)
             if self._level == 0:
@@ -108,7 +106,8 @@ class TaskRun:
         for chain in self.chains:
             chain.begin_epoch(self.spec.epoch, self._nonce, self._outbox, self.spec.drain)
             chain.notify(self.spec.notifications)
-        self._aligner: Aligner[Envelope] = Aligner(senders if self._level else [])
+        self._begins = not senders
+        self._aligner: Aligner[Envelope] = Aligner(senders)
         self._by_edge = {edge: chain for chain in self.chains for edge in chain.spec.inputs}
         self.fire_timers()
 
@@ -130,7 +129,7 @@ class TaskRun:
     def end_input(self) -> None:
         """Everything is there, or the epoch fails."""
         checkpoint = self.spec.checkpoint
-        if self._level == 0:
+        if self._begins:
             self._note_barrier(checkpoint.trigger_id if checkpoint is not None else "")
         self._consumed = self._aligner.verify(
             self.spec.attempt, self.spec.epoch, checkpoint.checkpoint_id if checkpoint else None

@@ -10,15 +10,15 @@ from holdfast.runtime.epoch import Acknowledgement, senders_of
 
 
 def accept_epoch(
-    acknowledgements: Sequence[Acknowledgement], epoch: int, levels: int, slots: int, partitions: Mapping[int, int]
+    acknowledgements: Sequence[Acknowledgement], epoch: int, levels: range, slots: int, partitions: Mapping[int, int]
 ) -> tuple[tuple[str, ...], ...]:
-    """The one nonce of every task, as [level][slot].
+    """The one nonce of every task, as [level][slot]; a level without tasks of the job's own has none.
 
     An epoch counts only if every task acknowledged it exactly once and every consumer of a task read the very
     execution that the task's store committed. ``partitions`` are the DataFrame partitions of level 0 per group.
     """
     by_task = _by_task(acknowledgements, epoch)
-    expected = {(0, level, slot) for level in range(levels) for slot in range(slots)}
+    expected = {(0, level, slot) for level in levels for slot in range(slots)}
     expected |= {(group, 0, index) for group, count in partitions.items() for index in range(count)}
     missing = sorted(expected - by_task.keys())
     if missing:
@@ -32,7 +32,7 @@ def accept_epoch(
             f"Epoch {epoch}: an acknowledgement came from a task that is none of the job's: {unknown[0]}."
         )
     for consumer in acknowledgements:
-        if consumer.consumed.keys() != set(senders_of(consumer.level, slots, partitions)):
+        if consumer.consumed.keys() != set(senders_of(consumer.level, levels, slots, partitions)):
             raise IncompleteInputError(
                 f"Epoch {epoch}: slot {consumer.slot} of level {consumer.level} read from senders "
                 f"{sorted(consumer.consumed)}, which are not those of "
@@ -48,7 +48,9 @@ def accept_epoch(
                     f"acknowledged execution is {producer.nonce}. Spark ran the subtask twice; the epoch is not "
                     "accepted."
                 )
-    return tuple(tuple(by_task[0, level, slot].nonce for slot in range(slots)) for level in range(levels))
+    return tuple(
+        tuple(by_task[0, level, slot].nonce for slot in range(slots) if level in levels) for level in range(levels.stop)
+    )
 
 
 def _by_task(acknowledgements: Sequence[Acknowledgement], epoch: int) -> dict[tuple[int, int, int], Acknowledgement]:

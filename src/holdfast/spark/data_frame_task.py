@@ -69,7 +69,8 @@ def data_frame_function(
 def _first_partition(plan: JobPlan, spec: EpochSpec, group: int) -> int:
     """Where those of a group begin in the union that makes up level 0."""
     before = takewhile(lambda other: other != group, spec.partitions)
-    return plan.slots + sum(spec.partitions[other] for other in before)
+    own = plan.slots if 0 in plan.levels else 0
+    return own + sum(spec.partitions[other] for other in before)
 
 
 def _by_tag(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, pa.RecordBatch]]:

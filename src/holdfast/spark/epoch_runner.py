@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
+from functools import reduce
 from typing import Any, cast
 
 import msgspec
@@ -66,7 +67,6 @@ class EpochRunner:
         self._restored = None if restored is None else broadcast(msgspec.msgpack.encode(restored))
         #: Parsed once, not for each level of an epoch.
         self._schema = cast("StructType", StructType.fromDDL(EXCHANGE_DDL))
-        self._first_level = anchor.table.mapInArrow(self._function(0), self._schema)
         self._plans: dict[_Shape, RepeatedPlan] = {}
 
     def run(self, spec: EpochSpec, slices: Sequence[DataFrameSlice]) -> list[Acknowledgement]:
@@ -103,20 +103,23 @@ class EpochRunner:
             # Only messages for the coordinator leave the last level.
             messages = self._build(slices).select(_PAYLOAD)
             with changed_settings(self._anchor.session, _FEW_ROWS):
-                plan = self._checked_plan(messages)
+                plan = self._checked_plan(messages, first_level=0 if slices else self._plan.levels[0])
             self._plans[shape] = RepeatedPlan(self._anchor.session, messages, plan)
         return self._plans[shape]
 
     def _build(self, slices: Sequence[DataFrameSlice]) -> DataFrame:
         """All levels, over empty rows in the place of those of each slice."""
-        session, values = self._anchor.session, self._anchor.values
-        rows = self._first_level
+        anchor, levels = self._anchor, self._plan.levels
+        sent: list[DataFrame] = []
+        if 0 in levels:
+            sent.append(anchor.table.mapInArrow(self._function(0), self._schema))
         for each in slices:
-            function = data_frame_function(self._packed_plan, self._identity, each, values)
-            rows = rows.union(each.rows.shape.empty(session).mapInArrow(function, self._schema))
-        for level in range(1, self._plan.levels):
-            rows = self._exchange(rows).mapInArrow(self._function(level), self._schema)
-        return rows
+            function = data_frame_function(self._packed_plan, self._identity, each, anchor.values)
+            sent.append(each.rows.shape.empty(anchor.session).mapInArrow(function, self._schema))
+        for level in range(1, levels.stop):
+            rows = self._exchange(reduce(DataFrame.union, sent)) if sent else anchor.table
+            sent = [rows.mapInArrow(self._function(level), self._schema)]
+        return sent[0]
 
     def _exchange(self, rows: DataFrame) -> DataFrame:
         """Move envelopes to their slots, each slot to the executor that caches its anchor row, in one order."""
@@ -127,27 +130,26 @@ class EpochRunner:
     def _function(self, level: int) -> ArrowFunction:
         return level_function(self._packed_plan, self._restored, self._identity, level, self._anchor.values)
 
-    def _checked_plan(self, messages: DataFrame) -> Any:
-        """Spark's plan. It must have one exchange per level, each with as many partitions as slots, and none on the
-        anchor.
+    def _checked_plan(self, messages: DataFrame, first_level: int) -> Any:
+        """Spark's plan. It must have one exchange between each two levels, each with as many partitions as slots, and
+        none on the anchor.
         """
         with changed_settings(self._anchor.session, _SINGLE_SLOT) if self._plan.slots == 1 else nullcontext():
             plan = messages._jdf.queryExecution().executedPlan()
         text: str = plan.toString()
-        slots, levels = self._plan.slots, self._plan.levels
+        slots, levels = self._plan.slots, self._plan.levels.stop
         # With one slot there is nothing to hash by, and Spark says so in other words.
         wanted = "Exchange hashpartitioning(slot#" if slots > 1 else "Exchange SinglePartition"
         exchanges = [line for line in text.splitlines() if wanted in line]
         # The cached anchor shows the exchange that it was made with, once wherever it is used.
-        expected = levels - 1 + text.count("InMemoryRelation")
+        expected = levels - 1 - first_level + text.count("InMemoryRelation")
         misplaced = [line for line in exchanges if slots > 1 and f", {slots})" not in line]
         unwanted = [name for name in _UNWANTED if name in text]
         if len(exchanges) != expected or misplaced or unwanted:
             raise EpochError(
                 f"Spark planned the epoch in a way that does not keep slots on their executors: {len(exchanges)} "
-                f"exchanges where {expected} are expected "
-                f"({levels} levels, {slots} slots), unwanted: {unwanted or misplaced or 'none'}. Check "
-                f"spark.sql.adaptive.enabled and join hints.\n{text}"
+                f"exchanges where {expected} are expected (levels {first_level} to {levels - 1}, {slots} slots), "
+                f"unwanted: {unwanted or misplaced or 'none'}. Check spark.sql.adaptive.enabled and join hints.\n{text}"
             )
         logger.debug("Epoch plan:\n%s", text)
         return plan

@@ -51,9 +51,9 @@ def level_function(
         with reporting_failures(), rare_collections():
             job, spec = plan_of(plan, identity), announced_epoch(context)
             task = TaskRun(job, level, slot, spec, lambda: _restored(restored))
-            senders = senders_of(level, job.slots, spec.partitions)
+            senders = senders_of(level, job.levels, job.slots, spec.partitions)
             outgoing = task.run(_envelopes(batches, slot, values[slot]), senders)
-            last = level == job.levels - 1
+            last = level == job.levels[-1]
             yield from envelope_batches((e for e in outgoing if not last or e.edge == COORDINATOR_EDGE), values)
 
     return run_level
@@ -80,7 +80,7 @@ def _restored(restored: Broadcast[bytes] | None) -> RestoredJob | None:
 def _envelopes(batches: Iterator[pa.RecordBatch], slot: int, value: int) -> Iterator[Envelope]:
     for batch in batches:
         if "payload" not in batch.schema.names:
-            continue  # the anchor row itself, which level 0 runs on
+            continue  # the anchor row itself, which the first level runs on
         columns: list[list[Any]] = [
             batch.column(name).to_pylist() for name in ("slot", "edge", "channel", "number", "sender", "sequence")
         ]

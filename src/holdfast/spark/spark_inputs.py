@@ -37,7 +37,7 @@ class SparkInputs:
         self._planner = SlicePlanner(job.plan)
         self._streams = StreamInputs(job, session, point, self._planner, arrived)
         #: Whether there is nothing to read as long as no stream has something.
-        self.alone = self._streams.any and not any(chain.level == 0 for chain in job.plan.chains)
+        self.alone = self._streams.any and 0 not in job.plan.levels
 
     def start(self) -> None:
         self._streams.start()

@@ -78,7 +78,7 @@ class Epochs:
                 program.plan, program.level, subtask, self._spec(), self._restored, self._setup.clock, self._outbox
             )
             self._run = run
-            self.step(run.start, [_SENDER])
+            self.step(run.start, [_SENDER] if program.level else [])
             self._notifications.clear()
         return self._run
 
