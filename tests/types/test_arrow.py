@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import datetime
 import pickle
+import sys
 from dataclasses import dataclass, field
 from decimal import Decimal
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +17,7 @@ from hypothesis import strategies as st
 
 from holdfast.errors import RowTypeError
 from holdfast.types.arrow import row_reader, row_writer, schema_of
+from holdfast.types.arrow_write import column_writer
 from holdfast.types.instant import Instant
 from holdfast.types.resolve import resolve
 from holdfast.types.row import Row
@@ -175,3 +178,15 @@ def test_rows_of_pickled_type_may_be_anything():
     rows = [None, Point(1, "a"), {"a": {1, 2}}]
     assert round_trip(resolve(None), rows) == rows
     assert pickle.loads(row_writer(resolve(None))(rows).column(0)[1].as_py()) == Point(1, "a")
+
+
+@pytest.mark.parametrize("kind", [bytes, bytearray, memoryview])
+def test_bytes_that_were_written_are_let_go(kind: Any) -> None:
+    """Workers write values for as long as a job runs."""
+    data = b"x" * 1000
+    before = sys.getrefcount(data)
+    for _ in range(5):
+        values = [kind(data), None]
+        assert column_writer(Types.BYTES())(values).to_pylist() == [data, None]
+    del values
+    assert sys.getrefcount(data) == before

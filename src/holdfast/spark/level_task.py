@@ -111,6 +111,7 @@ def _batch(envelopes: list[Envelope], values: list[int]) -> pa.RecordBatch:
         pa.array([e.number for e in envelopes], pa.int32()),
         pa.array([e.sender for e in envelopes], pa.int32()),
         pa.array([e.sequence for e in envelopes], pa.int32()),
-        pa.array([memoryview(e.payload) for e in envelopes], pa.binary()),
+        # Not of memoryviews: Arrow never lets go of what they show.
+        pa.array([e.payload if isinstance(e.payload, bytes) else bytes(e.payload) for e in envelopes], pa.binary()),
     ]
     return pa.RecordBatch.from_arrays(arrays, schema=EXCHANGE_SCHEMA)

@@ -131,6 +131,9 @@ def _basic_writer(type_info: BasicTypeInfo) -> ColumnWriter:
         return _checked_writer(type_info, allowed, refused, Instant.to_epoch_nano)
     if type_info.basic is BasicType.CHAR:
         return _checked_writer(type_info, allowed, refused, _one_character)
+    if type_info.basic is BasicType.BYTES:
+        # Arrow never lets go of what a memoryview shows.
+        return _checked_writer(type_info, allowed, refused, bytes)
     return _checked_writer(type_info, allowed, refused)
 
 
