@@ -59,6 +59,8 @@ def _average(name: str, rows: int, keys: int, distribution: str) -> Job:
 
 
 _NEXMARK = Shape(2_000_000, 20_000, 200_000, "bids")
+#: Long enough for the JVM to have compiled what it ever will.
+_LONG = Shape(60_000_000, 100_000, 500_000, warm_up=40)
 
 JOBS = (
     _average("average", 5_000_000, 100_000, "uniform"),
@@ -66,6 +68,8 @@ JOBS = (
     _average("average-many", 10_000_000, 10_000_000, "uniform"),
     _average("average-many-zipf", 10_000_000, 10_000_000, "zipf"),
     Job("totals", "count, sum, min and max per key", "totals", "running_totals", _events(5_000_000, 100_000)),
+    Job("average-long", "average of every three values, over minutes", "average", "averages", _LONG),
+    Job("totals-long", "count, sum, min and max per key, over minutes", "totals", "running_totals", _LONG),
     Job("dedup", "first of each key, with a time to live", "dedup", "distinct", _events(5_000_000, 2_500_000)),
     Job("sessions", "sessions of users", "sessions", "sessions", Shape(2_000_000, 20_000, 200_000, "clicks")),
     Job("enrichment", "enrichment from broadcast state", "enrichment", "enriched", _events(5_000_000, 100_000)),
@@ -74,7 +78,8 @@ JOBS = (
     Job("q8", "Nexmark query 8: new users", "q8", "new_users", replace(_NEXMARK, kind="arrivals")),
 )
 
-_AVERAGES = ("average", "average-zipf", "average-many", "average-many-zipf")
+_AVERAGES = ("average", "average-zipf", "average-many", "average-many-zipf", "average-long")
+_TOTALS = ("totals", "totals-long")
 _KEYED = ("average", "average-zipf", "totals", "dedup")
 _ALL = tuple(job.name for job in JOBS)
 _ONE_TABLE = tuple(name for name in _ALL if name != "q8")
@@ -103,14 +108,14 @@ class Contestant:
 
 def _holdfast(variant: str, title: str, jobs: tuple[str, ...]) -> Contestant:
     # By columns the totals of a key come once in an epoch, whose rows are whichever the subtasks have read.
-    oracles = (("totals", "final_totals"),) if ":" in variant else ()
+    oracles = tuple((name, "final_totals") for name in _TOTALS) if ":" in variant else ()
     name, about = f"holdfast-{variant.replace(':', '-')}", f"Holdfast, {title}"
     return Contestant(name, about, "holdfast.program", variant, jobs, oracles=oracles)
 
 
 def _jvm(variant: str, title: str, jobs: tuple[str, ...]) -> Contestant:
     # An aggregation emits what a micro-batch changed.
-    oracles = tuple((name, "epoch_totals") for name in (*_AVERAGES, "totals"))
+    oracles = tuple((name, "epoch_totals") for name in (*_AVERAGES, *_TOTALS))
     return Contestant(
         f"jvm-{variant}", f"Spark's own operators in the JVM, {title}", "spark_jvm", variant, jobs, oracles=oracles
     )
@@ -160,16 +165,16 @@ CONTESTANTS = (
         oracles=(("average", "untouched"),),
     ),
     _jvm("rocksdb", "RocksDB", _ALL),
-    _jvm("default", "default store", ("average", "totals")),
+    _jvm("default", "default store", ("average", "average-long", *_TOTALS)),
     _holdfast("lmdb", "LMDB, checkpoint every epoch", _ALL),
-    _holdfast("rocksdb", "RocksDB, checkpoint every epoch", (*_AVERAGES, "totals", "dedup", "sessions", "q5")),
+    _holdfast("rocksdb", "RocksDB, checkpoint every epoch", (*_AVERAGES, *_TOTALS, "dedup", "sessions", "q5")),
     _holdfast("heap", "heap, checkpoint every epoch", ("average", "average-zipf", "totals")),
     _holdfast("lmdb-unchecked", "LMDB, no checkpoints", ("average",)),
     _holdfast("rocksdb-unchecked", "RocksDB, no checkpoints", ("average",)),
     _holdfast("heap-unchecked", "heap, no checkpoints", ("average",)),
-    _holdfast("lmdb:aggregate", "LMDB, checkpoint every epoch, known aggregates", ("totals", "q5")),
-    _holdfast("lmdb:stream", "LMDB, checkpoint every epoch, known aggregates of Spark's stream", ("totals",)),
-    _holdfast("lmdb:batch", "LMDB, checkpoint every epoch, KeyedBatchFunction", ("totals",)),
+    _holdfast("lmdb:aggregate", "LMDB, checkpoint every epoch, known aggregates", (*_TOTALS, "q5")),
+    _holdfast("lmdb:stream", "LMDB, checkpoint every epoch, known aggregates of Spark's stream", _TOTALS),
+    _holdfast("lmdb:batch", "LMDB, checkpoint every epoch, KeyedBatchFunction", _TOTALS),
     _transform_with_state("row", "rows, state read and updated for every row", 120_000, (*_KEYED, "average-many")),
     _transform_with_state("pandas", "pandas, state read and updated for every row", 60_000),
     _transform_with_state("row-combined", "rows, combined by hand: once per key and batch", 1_000_000, _KEYED),

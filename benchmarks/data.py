@@ -69,6 +69,8 @@ class Shape:
     epoch_rows: int
     kind: str = "events"
     distribution: str = "uniform"
+    #: Epochs at the start that are not measured: processes start in them, and code is compiled.
+    warm_up: int = 2
 
     def __post_init__(self) -> None:
         if min(self.rows, self.keys, self.epoch_rows) < 1 or self.rows % self.epoch_rows:

@@ -123,10 +123,10 @@ def expectation(oracle: str, shape: Shape) -> Expected:
 
 
 def measured_epochs(epochs: Sequence[Epoch], shape: Shape) -> list[Epoch]:
-    """Without those at the start, in which processes start and code is compiled, and those that only close windows."""
+    """Without those that warm up, as far as there are enough of them, and those that only close windows."""
     ordered = sorted(epochs, key=lambda epoch: epoch.started)
     full = [epoch for epoch in ordered if epoch.rows > shape.closing * len(KINDS[shape.kind])]
-    return full[2 if len(full) >= 6 else 1 :] or full
+    return full[shape.warm_up if len(full) >= 3 * shape.warm_up else 1 :] or full
 
 
 def overall_rate(epochs: Sequence[Epoch]) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from pyspark.sql import SparkSession as Spark
 
 from holdfast.common import Configuration, Types
 from holdfast.datastream import StreamExecutionEnvironment
+from holdfast.spark.planned_rows import PlannedRows
 from holdfast.spark.repeated_plan import RepeatedPlan
 from holdfast.spark.session import changed_settings
 from holdfast.testing.chaos.processes import wait_until
@@ -49,6 +51,32 @@ def shuffled(spark: Spark, tell: Any, fails: bool = False) -> DataFrame:
 def repeated(spark: Spark, tell: Any, fails: bool = False) -> RepeatedPlan:
     frame = shuffled(spark, tell, fails)
     return RepeatedPlan(spark, frame, frame._jdf.queryExecution().executedPlan())
+
+
+def over_rows(spark: Spark, *names: str) -> RepeatedPlan:
+    """Numbers of as many RDDs as there are names, each written behind the name of its RDD, through an exchange."""
+
+    def named(name: str) -> Any:
+        def rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for batch in batches:
+                found = [f"{name} {number}".encode() for number in batch.column(0).to_pylist()]
+                yield pa.record_batch([pa.array(found, pa.binary())], names=["payload"])
+
+        return rows
+
+    def pass_on(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield from batches
+
+    shape = numbers(spark, 0, 1).shape
+    with changed_settings(spark, {"spark.sql.adaptive.enabled": "false"}):
+        parts = [shape.empty(spark).mapInArrow(named(name), "payload binary") for name in names]
+        sent = reduce(DataFrame.union, parts).repartition(PARTITIONS, "payload")
+        frame = sent.mapInArrow(pass_on, "payload binary")
+        return RepeatedPlan(spark, frame, frame._jdf.queryExecution().executedPlan())
+
+
+def numbers(spark: Spark, first: int, count: int, partitions: int = 1) -> PlannedRows:
+    return PlannedRows.of(spark.range(first, first + count, 1, partitions))
 
 
 def shuffle_files(spark: Spark) -> set[Path]:
@@ -119,6 +147,37 @@ def test_a_session_with_large_arrow_types(spark: Spark) -> None:
     for large in ("TRUE", "false", "true"):
         other.conf.set(LARGE_TYPES, large)
         assert len(plan.run()) == PARTITIONS
+
+
+def test_rows_come_with_each_run(spark: Spark) -> None:
+    plan = over_rows(spark, "a", "b")
+    for first, partitions in ((0, 1), (100, 3), (200, 2)):
+        rows = numbers(spark, first, 5, partitions), numbers(spark, first + 50, 4, partitions + 1)
+        expected = {f"a {n}" for n in range(first, first + 5)} | {f"b {n}" for n in range(first + 50, first + 54)}
+        assert sorted(plan.run([each.rdd for each in rows])) == sorted(text.encode() for text in expected)
+
+
+def test_rows_without_any_partition(spark: Spark) -> None:
+    plan = over_rows(spark, "a")
+    nothing = PlannedRows.of(spark.createDataFrame([], "id long"))
+    assert plan.run([nothing.rdd]) == []
+    assert plan.run([numbers(spark, 7, 1).rdd]) == [b"a 7"]
+
+
+def test_shuffles_of_rows_that_come_with_a_run_are_left_alone(spark: Spark) -> None:
+    """They may be those of an RDD that the program uses again."""
+    before = shuffle_files(spark)
+    with changed_settings(spark, {"spark.sql.adaptive.enabled": "false"}):
+        theirs = PlannedRows.of(spark.range(0, 10, 1, 2).repartition(2, "id"))
+    plan = over_rows(spark, "a")
+    assert len(plan.run([theirs.rdd])) == 10
+    kept = shuffle_files(spark) - before
+    for _ in range(3):
+        plan.run([theirs.rdd])
+    wait_until(
+        lambda: True if len(shuffles_of(shuffle_files(spark) - before)) == 1 else None, 20, "own files to be deleted"
+    )
+    assert shuffle_files(spark) - before <= kept
 
 
 def test_epochs_of_a_job_leave_no_files_of_shuffles(spark: Spark) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,10 @@ from holdfast.common import Row, Types
 from holdfast.common.job_client import JobClient
 from holdfast.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
 from holdfast.datastream.connectors.file_system import FileSink
+from holdfast.datastream.functions import MapFunction
 from holdfast.errors import ProgramError
+from holdfast.spark import attempt
+from holdfast.spark.epoch_runner import EpochRunner
 from holdfast.spark.file_source_log import cut_log
 from holdfast.spark.stream_position import SourcePosition, StreamPosition, StreamSource, write_fork
 from holdfast.state.outcomes import Fate
@@ -138,6 +142,96 @@ def test_an_older_checkpoint_and_a_savepoint_rewind_a_stream(spark: Any, tmp_pat
         assert published(out) == sorted(set(counted(6)) - set(counted(before // 20)))
         assert before % 20 == 0
         assert before < 120
+
+
+def test_one_plan_for_micro_batches_of_any_number_of_partitions(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of four files Spark makes two partitions, of one file one."""
+    planned: list[Any] = []
+    partitions: set[int] = set()
+
+    class Watched(EpochRunner):
+        def _build(self, slices: Any) -> Any:
+            planned.append(slices)
+            return super()._build(slices)
+
+        def run(self, spec: Any, slices: Any) -> Any:
+            partitions.update(spec.partitions.values())
+            return super().run(spec, slices)
+
+    monkeypatch.setattr(attempt, "EpochRunner", Watched)
+    write_files(tmp_path / "in", 0, 9)
+    frame = spark.readStream.schema("k long, v long").option("maxFilesPerTrigger", 4).json(str(tmp_path / "in"))
+    job = counting(settings(tmp_path, **{"holdfast.stream.available-now": "true"}), frame, tmp_path / "out")
+    job.get_job_execution_result().result(120)
+    assert published(tmp_path / "out") == counted(9)
+    assert partitions == {1, 2}
+    # One for epochs with rows, one for those without.
+    assert len(planned) == 2
+    assert len(job.get_history().epochs) > 3
+
+
+def test_a_stream_that_spark_shuffles(spark: Any, tmp_path: Path) -> None:
+    """Spark deletes the shuffles of a micro-batch when it goes on: not while they are read, and none stay."""
+    local = Path(spark.sparkContext.getConf().get("spark.local.dir", ""))
+    before = set(local.rglob("shuffle_*"))
+    write_files(tmp_path / "in", 0, 8)
+    names = spark.createDataFrame([(k, k) for k in range(7)], "k long, other long").repartition(2)
+    frame = read_files(spark, tmp_path / "in").repartition(3, "v").join(names, "k").select("k", "v")
+    job = counting(settings(tmp_path, **{"holdfast.stream.available-now": "true"}), frame, tmp_path / "out")
+    job.get_job_execution_result().result(120)
+    assert published(tmp_path / "out") == counted(8)
+    assert not job.get_history().failures
+    # Those of an anchor, and of the static side, stay until Spark finds that nobody needs them.
+
+    def shuffles_left() -> int:
+        return len({file.name.split("_")[1] for file in set(local.rglob("shuffle_*")) - before})
+
+    wait_until(lambda: shuffles_left() <= 3 or None, 20, "files of shuffles to be deleted")
+
+
+class WaitsForSpark(MapFunction):
+    """Rows of the first micro-batch pass when Spark has begun the second."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+
+    def map(self, value: Any) -> Any:
+        if value.v < 20:
+            wait_until(lambda: any(self.directory.glob("holdfast-stream-*/query/offsets/1")) or None, 60, "Spark")
+        return value
+
+
+def test_spark_prepares_a_micro_batch_while_an_epoch_runs(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A checkpoint that is taken then has the position of the epoch, not that of Spark."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    write_files(tmp_path / "in", 0, 3)
+
+    def start(out: Path, **changes: str) -> JobClient:
+        env = environment(**settings(tmp_path, **changes))
+        stream = env.from_data_frame(read_files(spark, tmp_path / "in"), "files").uid("files")
+        waited = stream.map(WaitsForSpark(tmp_path), stream.get_type()).uid("wait")
+        counts = waited.key_by(lambda row: row.k, Types.LONG()).map_with_state(count, state_type=int, output_type=OUT)
+        counts.uid("count").sink_to(FileSink.json(str(out))).uid("sink")
+        return env.execute_async("ahead")
+
+    job = start(tmp_path / "out")
+    wait_for_rows(tmp_path / "out", 60)
+    job.cancel().result(60)
+    assert published(tmp_path / "out") == counted(3)
+    left = set()
+    for path in (tmp_path / "chk" / "job").glob("chk-*/_metadata"):
+        name = f"from-{path.parent.name}"
+        given = {"holdfast.job-id": name, "holdfast.stream.available-now": "true"}
+        again = start(tmp_path / name, **given, **{"execution.state-recovery.path": str(path.parent)})
+        again.get_job_execution_result().result(120)
+        rows = published(tmp_path / name)
+        left.add(len(rows))
+        assert rows == sorted(set(counted(3)) - set(counted((60 - len(rows)) // 20)))
+    assert 40 in left, "no checkpoint was taken behind the first micro-batch alone"
 
 
 def test_a_stream_beside_other_sources(spark: Any, tmp_path: Path) -> None:

@@ -74,6 +74,10 @@ class Aligner(Generic[Message]):
         return self.complete
 
     @property
+    def senders(self) -> Iterable[int]:
+        return self._links.keys()
+
+    @property
     def complete(self) -> bool:
         return all(link.barrier is not None for link in self._links.values())
 

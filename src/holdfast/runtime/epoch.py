@@ -64,7 +64,7 @@ class EpochSpec:
     drain: bool = False
     #: Operator ids of the DataFrames that have been read whole by the end of this epoch.
     data_frames_read: frozenset[str] = frozenset()
-    #: By group, in the order of level 0, behind its own tasks: how many partitions it has of what Spark reads.
+    #: How many partitions of level 0 Spark reads for each group. In their order, behind the job's own tasks.
     partitions: Mapping[int, int] = field(default_factory=dict)
     #: The last epoch of the attempt: functions are closed at its end and local stores are removed.
     close: bool = False

@@ -106,7 +106,6 @@ class TaskRun:
         for chain in self.chains:
             chain.begin_epoch(self.spec.epoch, self._nonce, self._outbox, self.spec.drain)
             chain.notify(self.spec.notifications)
-        self._begins = not senders
         self._aligner: Aligner[Envelope] = Aligner(senders)
         self._by_edge = {edge: chain for chain in self.chains for edge in chain.spec.inputs}
         self.fire_timers()
@@ -129,7 +128,7 @@ class TaskRun:
     def end_input(self) -> None:
         """Everything is there, or the epoch fails."""
         checkpoint = self.spec.checkpoint
-        if self._begins:
+        if not self._aligner.senders:
             self._note_barrier(checkpoint.trigger_id if checkpoint is not None else "")
         self._consumed = self._aligner.verify(
             self.spec.attempt, self.spec.epoch, checkpoint.checkpoint_id if checkpoint else None

@@ -141,9 +141,9 @@ class Attempt:
         self, request: CheckpointRequest | None, read_sources: bool = True, close: bool = False, drain: bool = False
     ) -> None:
         context = self._context
+        started = time.time()
         taken = self._inputs.take(read_sources, drain)
         spec = self._spec(request, read_sources, close, drain, taken)
-        started = time.time()
         # The last snapshots of a job are waited for in the tasks, which may take long.
         interrupt = None if read_sources or request is None else self._runner.interrupt
         with context.control.interrupted_by_cancel(interrupt):

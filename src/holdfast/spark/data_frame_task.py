@@ -49,8 +49,7 @@ def data_frame_function(
     """For all slices like ``part``, in every epoch of an attempt. Where Spark gives combined rows they are for its only
     edge.
     """
-    group, streaming, combined = part.group, part.tagged, part.combined is not None
-    tagged = streaming and not combined
+    group, streaming, tagged, combined = part.group, part.streaming, part.tagged, part.combined is not None
     origins = [_Origin(each.operator_id, each.name, each.edge_ids) for each in part.inputs]
 
     def run_partition(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

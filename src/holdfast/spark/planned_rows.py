@@ -40,6 +40,11 @@ class PlannedRows:
     partitions: int
     shape: RowShape
 
+    @property
+    def exchanged(self) -> bool:
+        """Whether Spark has to shuffle for them."""
+        return "ShuffledRowRDD" in self.rdd.toDebugString()
+
     @classmethod
     def of(cls, frame: DataFrame) -> PlannedRows:
         # A new selection, because a DataFrame keeps the first plan it gets: with settings of before the job, and with
@@ -48,7 +53,7 @@ class PlannedRows:
 
     @classmethod
     def of_rdd(cls, rdd: Any, schema: StructType, selected: tuple[str, ...] = ("*",)) -> PlannedRows:
-        """Its partitions are fixed from now on: those that a source of Spark's names when it is asked."""
+        """Its partitions are fixed from now on: a source that would name others later is not asked again."""
         return cls(rdd, int(rdd.getNumPartitions()), RowShape(schema.json(), selected))
 
 

@@ -10,7 +10,7 @@ session, and the files of shuffles are deleted when the run is over.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
@@ -22,7 +22,7 @@ from pyspark.serializers import NoOpSerializer
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.util import _load_from_socket
 
-_EXCHANGE, _ROWS_OF_RDD = "ShuffleExchangeExec", "RDDScanExec"
+_EXCHANGE, _OF_RDD = "ShuffleExchangeExec", "RDDScanExec"
 
 
 @dataclass(frozen=True)
@@ -31,30 +31,35 @@ class _Node:
 
     plan: Any
     kind: str
-    children: dict[int, _Node]
+    #: All that are below it, as Spark has them.
+    below: Any
+    children: Mapping[int, _Node]
 
     @classmethod
     def of(cls, plan: Any) -> _Node:
         below = plan.children()
         nodes = {place: cls.of(below.apply(place)) for place in range(below.size())}
         kind = str(plan.getClass().getSimpleName())
-        return cls(plan, kind, {place: node for place, node in nodes.items() if node.matters})
+        matter = {place: node for place, node in nodes.items() if node.children or node.kind in (_EXCHANGE, _OF_RDD)}
+        return cls(plan, kind, below, matter)
 
-    @property
-    def matters(self) -> bool:
-        return bool(self.children) or self.kind in (_EXCHANGE, _ROWS_OF_RDD)
+    def all(self, kind: str) -> Iterator[_Node]:
+        if self.kind == kind:
+            yield self
+        for node in self.children.values():
+            yield from node.all(kind)
 
     def over(self, rdds: Iterator[Any]) -> Any:
-        """The plan over other RDDs, which are all that is new in it: what is above is made anew, the rest is shared."""
-        plan, below = self.plan, self.plan.children()
-        if self.kind == _ROWS_OF_RDD:
-            rows = next(rdds)
+        """The plan over other RDDs: what is above them is made anew, the rest is shared."""
+        plan = self.plan
+        if self.kind == _OF_RDD:
             return plan.copy(
-                plan.output(), rows, plan.name(), plan.outputPartitioning(), plan.outputOrdering(), plan.stream()
+                plan.output(), next(rdds), plan.name(), plan.outputPartitioning(), plan.outputOrdering(), plan.stream()
             )
+        below = self.below
         for place, node in self.children.items():
             below = below.updated(place, node.over(rdds))
-        return plan.withNewChildren(below) if self.children else plan
+        return plan.withNewChildren(below)
 
     def exchanges(self, plan: Any) -> Iterator[Any]:
         """Those of a plan that is a copy of this one."""
@@ -79,13 +84,18 @@ class RepeatedPlan:
         for name, value in session.conf.getAll.items():
             if name.startswith("spark.sql."):
                 self._seen_by_tasks.setProperty(name, value)
+        self._sessions = java.SparkSession
+        self._java_session = session._jsparkSession
         self._root = _Node.of(plan)
+        self._rdds = sum(1 for _ in self._root.all(_OF_RDD))
+        if self._rdds and not all(node.children for node in self._root.all(_EXCHANGE)):
+            raise ValueError(f"An exchange is over none of the plan's RDDs, and would run once:\n{plan.toString()}")
 
     def run(self, rdds: Sequence[Any] = ()) -> list[bytes]:
         """The values of the column."""
         binary = pa.large_binary() if self._settings.arrowUseLargeVarTypes() else pa.binary()
         schema = pa.schema([pa.field(self._rows.columns[0], binary)])
-        plan = self._root.over(iter(rdds)) if rdds else self._root.plan.clone()
+        plan = self._copy(rdds)
         batches = self._rows._jdf.toArrowBatchRdd(plan)
         try:
             with self._with_settings():
@@ -95,6 +105,22 @@ class RepeatedPlan:
         finally:
             self._delete_files(plan)
         return [value for column in columns for value in column.to_pylist()]
+
+    def _copy(self, rdds: Sequence[Any]) -> Any:
+        if len(rdds) != self._rdds:
+            raise ValueError(f"The plan reads {self._rdds} RDDs and was given {len(rdds)}.")
+        if not rdds:
+            return self._root.plan.clone()
+        # A new node belongs to the session that the thread has at hand, which may be one of the program's.
+        before = self._sessions.getActiveSession()
+        self._sessions.setActiveSession(self._java_session)
+        try:
+            return self._root.over(iter(rdds))
+        finally:
+            if before.isDefined():
+                self._sessions.setActiveSession(before.get())
+            else:
+                self._sessions.clearActiveSession()
 
     def _delete_files(self, plan: Any) -> None:
         """Of the plan's own shuffles: those of RDDs that it got may be somebody else's too."""

@@ -12,21 +12,24 @@ from holdfast.runtime.plan import JobPlan
 from holdfast.spark.combining import combined_by_spark
 from holdfast.spark.job import DataFrameInput
 from holdfast.spark.planned_rows import PlannedRows
-from holdfast.spark.stream_plan import rows_of_stream
 
 
 @dataclass(frozen=True)
 class DataFrameSlice:
-    """All of a DataFrame, or a micro-batch of several streams. Then ``tagged`` is set, and the rows of the input at
-    place ``i`` have the tag ``i``.
+    """All of a DataFrame, or a micro-batch of streams. Of several, the rows of the input at place ``i`` have the tag
+    ``i``.
     """
 
     group: int
     inputs: tuple[DataFrameInput, ...]
     rows: PlannedRows
-    tagged: bool = False
+    streaming: bool = False
     #: What Spark combines its rows for, if it does.
     combined: Aggregation | None = None
+
+    @property
+    def tagged(self) -> bool:
+        return len(self.inputs) > 1
 
 
 class SlicePlanner:
@@ -37,19 +40,19 @@ class SlicePlanner:
 
     def whole(self, source: DataFrameInput) -> DataFrameSlice:
         """All rows of a bounded DataFrame."""
-        return self._slice((source,), source.data_frame, tagged=False)
+        return self._slice((source,), source.data_frame, streaming=False)
 
     def micro_batch(self, streams: Sequence[DataFrameInput], rows: DataFrame) -> DataFrameSlice:
         """``rows`` of all streams in one, as Spark gives them."""
-        return self._slice(tuple(streams), rows, tagged=True)
+        return self._slice(tuple(streams), rows, streaming=True)
 
-    def _slice(self, inputs: tuple[DataFrameInput, ...], frame: DataFrame, tagged: bool) -> DataFrameSlice:
+    def _slice(self, inputs: tuple[DataFrameInput, ...], frame: DataFrame, streaming: bool) -> DataFrameSlice:
         group, aggregation = inputs[0].group, self._only_aggregation(inputs)
         if aggregation is not None:
-            combined = combined_by_spark(rows_of_stream(frame, 0) if tagged else frame, aggregation)
+            combined = combined_by_spark(frame, aggregation)
             if combined is not None:
-                return DataFrameSlice(group, inputs, combined, tagged, aggregation)
-        return DataFrameSlice(group, inputs, PlannedRows.of(frame), tagged)
+                return DataFrameSlice(group, inputs, combined, streaming, aggregation)
+        return DataFrameSlice(group, inputs, PlannedRows.of(frame), streaming)
 
     def _only_aggregation(self, inputs: Sequence[DataFrameInput]) -> Aggregation | None:
         """The aggregation that all rows are for. Rows for anybody else would have to be read once more."""

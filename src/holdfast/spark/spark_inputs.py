@@ -61,7 +61,7 @@ class SparkInputs:
     def accept(self, taken: TakenInputs, epoch: int) -> None:
         """The epoch that read them counts."""
         for each in taken.slices:
-            if each.tagged:
+            if each.streaming:
                 self._streams.accept(epoch)
             else:
                 self._bounded.mark_read(each.inputs)

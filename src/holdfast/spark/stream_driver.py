@@ -5,8 +5,8 @@ runs an epoch, and lets the query go on. So the attempt alone decides what an ep
 at any time.
 
 Where all sources keep what they have given, the query goes on as soon as a micro-batch is taken, and has the next one
-ready when the epoch is over. Other sources are told that a micro-batch was read when Spark goes on: only when that is
-so.
+ready when the epoch is over. Other sources are told by Spark, when it goes on, that the micro-batch was read: it must
+not go on before that is so. Nor where a micro-batch is shuffled, because Spark deletes its shuffles then.
 
 The query's checkpoint directory is a temporary one on the driver's host: it is made from what our checkpoint holds, and
 is gone with the attempt. Spark never resumes one.
@@ -56,7 +56,8 @@ _QUERY_SETTINGS = {
 class StreamDriver:
     """One query over all streams of a job. ``arrived`` is called, in some thread, when there is something to look at.
 
-    ``take``, ``accept`` and ``release`` are called by one thread, in this order for each micro-batch.
+    ``take``, ``accept`` and ``release`` are called by one thread, in this order for each micro-batch; the last one only
+    for those that are ``held``.
     """
 
     def __init__(
@@ -121,7 +122,7 @@ class StreamDriver:
                 return None
             assert self._waiting is not None
             micro_batch, self._taken = self._waiting
-            if self._reads_ahead:
+            if self._reads_ahead and not micro_batch.rows.exchanged:
                 self._let_go_on(self._taken)
             return micro_batch
 

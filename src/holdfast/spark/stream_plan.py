@@ -38,7 +38,12 @@ def column_of(stream: int) -> str:
 
 
 def in_one(data_frames: Sequence[Any]) -> DataFrame:
-    """The union of streams of any types: a query over it has one offset log, and each entry is one cut."""
+    """The union of streams of any types: a query over it has one offset log, and each entry is one cut. The rows of a
+    single stream are as they are; those of several have a tag, and a column for each stream.
+    """
+    if len(data_frames) == 1:
+        rows: DataFrame = data_frames[0]
+        return rows
 
     def tagged(number: int) -> DataFrame:
         columns = [
@@ -47,15 +52,10 @@ def in_one(data_frames: Sequence[Any]) -> DataFrame:
             else F.lit(None).cast(frame.schema).alias(column_of(other))
             for other, frame in enumerate(data_frames)
         ]
-        rows: DataFrame = data_frames[number].select(F.lit(number).alias(TAG), *columns)
-        return rows
+        of_stream: DataFrame = data_frames[number].select(F.lit(number).alias(TAG), *columns)
+        return of_stream
 
     return reduce(DataFrame.union, map(tagged, range(len(data_frames))))
-
-
-def rows_of_stream(rows: DataFrame, stream: int) -> DataFrame:
-    """Those of one stream, where the other streams have none."""
-    return rows.select(f"{column_of(stream)}.*")
 
 
 def sources_of(names: Sequence[str], data_frames: Sequence[Any]) -> list[list[StreamSource]]:
