@@ -163,6 +163,7 @@ def test_a_data_frame_is_no_chain_but_an_input_of_level_0_with_one_channel() -> 
     assert (source.group, source.name, source.data_frame, source.edge_ids) == (1, "Frame", frame.data_frame, (0,))
     edge = planned.plan.edges[0]
     assert (edge.of_data_frame, edge.source_parallelism) == (True, 1)
+    assert planned.plan.levels == range(1, 3), "it has no source of its own"
 
 
 def test_event_time_of_a_stream_is_known_to_its_edges() -> None:

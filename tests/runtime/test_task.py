@@ -26,6 +26,7 @@ from holdfast.runtime.source import ReaderContext, ReadLimit, Source, SourceRead
 from holdfast.runtime.task import TaskRun
 from holdfast.state.descriptors import ValueStateDescriptor
 from holdfast.state.handles import CheckpointRequest, FileHandle, SnapshotType
+from holdfast.state.snapshot_files import MemorySnapshotWriter
 from holdfast.state.snapshot_io import SnapshotWriter
 from holdfast.types.typeinfo import Types
 from tests.graph.programs import Program
@@ -309,6 +310,18 @@ def test_a_data_frame_ends_when_all_of_its_partitions_were_read(
         out += rows_of(acknowledged)
     assert sorted(out) == expected + (["s"] if with_source else [])
     assert all(a.ended for a in acknowledged)
+
+
+def test_a_job_without_sources_of_its_own_begins_with_level_1(tmp_path: Path, backend: str) -> None:
+    """Where no DataFrame is read either, nobody sends barriers, and who asked for a snapshot is known all the same."""
+    job = LocalJob(plan_of(frame_program(), tmp_path, backend), clock=lambda: 5_000)
+    request = CheckpointRequest(1, SnapshotType.SAVEPOINT, 2_000, 1, 1, trigger_id="asked")
+    acknowledged = job.run_epoch(checkpoint=request, writer=MemorySnapshotWriter())
+    assert [(a.level, a.slot, a.consumed, a.trigger_id) for a in acknowledged] == [(1, s, {}, "asked") for s in (0, 1)]
+    snapshots = [s for a in acknowledged for s in a.snapshots]
+    assert {(s.start_delay_millis, s.alignment_millis) for s in snapshots} == {(3_000, 0)}
+    assert not any(a.ended for a in acknowledged)
+    assert all(a.ended for a in job.run_epoch(data_frames_read=frame_ids(job)))
 
 
 def test_a_data_frame_that_was_read_stays_ended_after_a_restore(tmp_path: Path, backend: str) -> None:

@@ -111,7 +111,7 @@ class StreamDriver:
     def ended(self) -> bool:
         """Whether every micro-batch was accepted and none will come."""
         with self._changed:
-            return self._over and self._failure is None and self._waiting is None and self._taken == self._accepted
+            return self._over and self._failure is None and self._waiting is None
 
     def take(self) -> DataFrameSlice | None:
         """The micro-batch that waits to be read."""
@@ -176,7 +176,12 @@ class StreamDriver:
     # -- Spark's side
 
     def _hand_over(self, rows: DataFrame, batch: int) -> None:
-        planned = self._planner.micro_batch(self._inputs, rows)
+        try:
+            planned = self._planner.micro_batch(self._inputs, rows)
+        except Exception as error:
+            # Spark would report an error of a function that the program does not have.
+            self._failure = error
+            raise
         with self._changed:
             self._waiting = planned, batch
         self._arrived()
@@ -189,7 +194,7 @@ class StreamDriver:
             if not self._closing and not self._ends:
                 self._failure = EpochError("something else than the job has stopped the query")
         except Exception as error:
-            self._failure = error
+            self._failure = self._failure or error
         self._end()
         self._arrived()
 
