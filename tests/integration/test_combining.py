@@ -22,7 +22,7 @@ from holdfast.datastream import DataStream, RuntimeExecutionMode
 from holdfast.datastream.aggregates import Average, Count, Max, Min, Sum
 from holdfast.errors import JobExecutionError, ProgramError
 from holdfast.runtime.aggregates import Aggregation, combine_partials, combine_rows
-from holdfast.spark.combining import combined_by_spark
+from holdfast.spark.combining import plan_to_combine
 from holdfast.spark.epoch_runner import _SINGLE_SLOT
 from holdfast.spark.session import _EPOCH_SETTINGS
 from holdfast.types.arrow import schema_of
@@ -63,12 +63,11 @@ def table_of(frame: Any, wanted: Aggregation) -> pa.RecordBatch:
 
 def by_spark(frame: Any, wanted: Aggregation) -> dict[Any, tuple[Any, ...]]:
     """What Spark has combined, put together; every row must be counted."""
-    combined = combined_by_spark(frame, wanted)
+    combined = plan_to_combine(frame, wanted)
     assert combined is not None
-    rows = combined.shape.data_frame(frame.sparkSession, combined.rdd)
+    rows = combined.shape.data_frame(frame.sparkSession, combined.plan.execute())
     *columns, counts = (column.combine_chunks() for column in rows.toArrow().columns)
     assert sum(counts.to_pylist()) == frame.count()
-    assert combined.partitions == rows.rdd.getNumPartitions()
     schema = schema_of(wanted.combined_type())
     arrays = [column.cast(field.type) for column, field in zip(columns, schema, strict=True)]
     batch = pa.RecordBatch.from_arrays(arrays, schema=schema)
@@ -136,10 +135,11 @@ def test_the_greatest_number_is_not_nan(spark: Any) -> None:
 def test_only_the_first_half_of_an_aggregation_is_done(spark: Any) -> None:
     """Without an exchange each partition gives a row for each of its keys."""
     frame = spark.range(0, 400, 1, 4).selectExpr("id % 5 AS k", "id AS v")
-    combined = combined_by_spark(frame, aggregation(frame, rows=Count(), total=Sum("v")))
+    combined = plan_to_combine(frame, aggregation(frame, rows=Count(), total=Sum("v")))
     assert combined is not None
-    assert combined.partitions == 4
-    assert combined.shape.data_frame(spark, combined.rdd).count() == 20
+    rows = combined.shape.data_frame(spark, combined.plan.execute())
+    assert rows.rdd.getNumPartitions() == 4
+    assert rows.count() == 20
 
 
 def numbered(spark: Any, *columns: str) -> Any:
@@ -187,7 +187,7 @@ def check_combined(frame: Any) -> None:
 def test_of_a_plan_that_spark_has_shortened_it_takes_no_part(spark: Any) -> None:
     """Its columns would not be those that are looked for: both sums are one."""
     frame = numbered(spark, "id % 3 AS k", "1 AS v", "1 AS w")
-    assert combined_by_spark(frame, aggregation(frame, a=Sum("v"), b=Sum("w"))) is None
+    assert plan_to_combine(frame, aggregation(frame, a=Sum("v"), b=Sum("w"))) is None
 
 
 KEYS = {
@@ -248,12 +248,12 @@ def test_spark_does_not_combine_what_it_would_get_wrong(spark: Any) -> None:
     frame = spark.range(9).selectExpr("id AS k", "id AS v", "CAST(id AS INT) AS n")
     with setting(spark, "spark.sql.ansi.enabled", "false"):
         # Its sums would go around 64 bits; those of smaller numbers cannot.
-        assert combined_by_spark(frame, aggregation(frame, total=Sum("v"))) is None
-        assert combined_by_spark(frame, aggregation(frame, mean=Average("v"))) is None
-        assert combined_by_spark(frame, aggregation(frame, total=Sum("n"), most=Max("v"))) is not None
+        assert plan_to_combine(frame, aggregation(frame, total=Sum("v"))) is None
+        assert plan_to_combine(frame, aggregation(frame, mean=Average("v"))) is None
+        assert plan_to_combine(frame, aggregation(frame, total=Sum("n"), most=Max("v"))) is not None
     # To this collation 'a' and 'A' are one text.
     collated = spark.range(4).selectExpr("CAST(id AS STRING) COLLATE UTF8_LCASE AS k", "CAST(id AS INT) AS n")
-    assert combined_by_spark(collated, aggregation(collated, total=Sum("n"))) is None
+    assert plan_to_combine(collated, aggregation(collated, total=Sum("n"))) is None
 
 
 def totals_of(stream: DataStream) -> dict[Any, tuple[Any, ...]]:

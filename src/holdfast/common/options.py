@@ -314,7 +314,7 @@ STREAM_INTERVAL: Option[int] = Option(
     "holdfast.stream.interval",
     DURATION,
     0,
-    "Least time between the micro-batches of Spark's streams; 0 makes the next one as soon as the one before is read.",
+    "Least time between the micro-batches of Spark's streams; 0 makes the next one as soon as Spark may go on.",
 )
 STREAM_AVAILABLE_NOW: Option[bool] = Option(
     "holdfast.stream.available-now",

@@ -21,7 +21,7 @@ from pyspark.sql.types import DoubleType, FloatType, LongType, StringType, Struc
 
 from holdfast.errors import FunctionError
 from holdfast.runtime.aggregates import Aggregation, Partial, too_large
-from holdfast.spark.planned_rows import PlannedRows
+from holdfast.spark.planned_rows import RowShape
 
 #: With it a sum that passes 64 bits is an error; without it, it goes around.
 _ANSI = "spark.sql.ansi.enabled"
@@ -30,10 +30,16 @@ _CONTEXT = "\n== "
 _AGGREGATES = ("HashAggregateExec", "SortAggregateExec")
 
 
-def combined_by_spark(frame: DataFrame, aggregation: Aggregation) -> PlannedRows | None:
-    """For each key of each partition one row: the columns of combined rows, and how many it stands for. None where
-    Spark's results might not be those of Arrow, or where it would do more than to combine.
-    """
+@dataclass(frozen=True)
+class CombiningPlan:
+    """Gives one row for each key of each partition: the columns of combined rows, and how many it stands for."""
+
+    plan: Any
+    shape: RowShape
+
+
+def plan_to_combine(frame: DataFrame, aggregation: Aggregation) -> CombiningPlan | None:
+    """None where Spark's results might not be those of Arrow, or where it would do more than to combine."""
     names, schema = list(aggregation.row_type.field_names), frame.schema
     if not _agrees_with_arrow(frame, names, aggregation):
         return None
@@ -50,7 +56,7 @@ def combined_by_spark(frame: DataFrame, aggregation: Aggregation) -> PlannedRows
     named = zip([*keys, *columns.values()], whole.schema, strict=True)
     computed = StructType([StructField(name, field.dataType) for name, field in named])
     results = [f"{one.sign}{columns[one]} AS result{place}" for place, one in enumerate(wanted)]
-    return PlannedRows.of_rdd(first.execute(), computed, (*keys, *results))
+    return CombiningPlan(first, RowShape(computed.json(), (*keys, *results)))
 
 
 @contextmanager

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StructType
 
 from holdfast.errors import ProgramError
 
@@ -49,12 +48,12 @@ class PlannedRows:
     def of(cls, frame: DataFrame) -> PlannedRows:
         # A new selection, because a DataFrame keeps the first plan it gets: with settings of before the job, and with
         # shuffles that may be gone.
-        return cls.of_rdd(frame.select("*")._jdf.queryExecution().toRdd(), frame.schema)
+        return cls.of_rdd(frame.select("*")._jdf.queryExecution().toRdd(), RowShape(frame.schema.json()))
 
     @classmethod
-    def of_rdd(cls, rdd: Any, schema: StructType, selected: tuple[str, ...] = ("*",)) -> PlannedRows:
+    def of_rdd(cls, rdd: Any, shape: RowShape) -> PlannedRows:
         """Its partitions are fixed from now on: a source that would name others later is not asked again."""
-        return cls(rdd, int(rdd.getNumPartitions()), RowShape(schema.json(), selected))
+        return cls(rdd, int(rdd.getNumPartitions()), shape)
 
 
 def check_not_observed(name: str, frame: DataFrame) -> None:

@@ -1,8 +1,7 @@
 """A plan of Spark's that is made once, and run again in every epoch.
 
 To make a plan takes Spark several times as long as to start it, and every action of a DataFrame makes one. So the plan
-is taken out of its DataFrame, and each run is one of a copy: a plan keeps the shuffles of its first run, and would give
-their rows again. Rows that come with a run are put into its copy.
+is taken out of its DataFrame.
 
 What Spark does for the actions of DataFrames around their plans is done here too: tasks see the SQL settings of the
 session, and the files of shuffles are deleted when the run is over.
@@ -10,9 +9,8 @@ session, and the files of shuffles are deleted when the run is over.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -22,51 +20,7 @@ from pyspark.serializers import NoOpSerializer
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.util import _load_from_socket
 
-_EXCHANGE, _OF_RDD = "ShuffleExchangeExec", "RDDScanExec"
-
-
-@dataclass(frozen=True)
-class _Node:
-    """A node of the plan, and those below it that lead to exchanges or to rows of RDDs, by their place."""
-
-    plan: Any
-    kind: str
-    #: All that are below it, as Spark has them.
-    below: Any
-    children: Mapping[int, _Node]
-
-    @classmethod
-    def of(cls, plan: Any) -> _Node:
-        below = plan.children()
-        nodes = {place: cls.of(below.apply(place)) for place in range(below.size())}
-        kind = str(plan.getClass().getSimpleName())
-        matter = {place: node for place, node in nodes.items() if node.children or node.kind in (_EXCHANGE, _OF_RDD)}
-        return cls(plan, kind, below, matter)
-
-    def all(self, kind: str) -> Iterator[_Node]:
-        if self.kind == kind:
-            yield self
-        for node in self.children.values():
-            yield from node.all(kind)
-
-    def over(self, rdds: Iterator[Any]) -> Any:
-        """The plan over other RDDs: what is above them is made anew, the rest is shared."""
-        plan = self.plan
-        if self.kind == _OF_RDD:
-            return plan.copy(
-                plan.output(), next(rdds), plan.name(), plan.outputPartitioning(), plan.outputOrdering(), plan.stream()
-            )
-        below = self.below
-        for place, node in self.children.items():
-            below = below.updated(place, node.over(rdds))
-        return plan.withNewChildren(below)
-
-    def exchanges(self, plan: Any) -> Iterator[Any]:
-        """Those of a plan that is a copy of this one."""
-        if self.kind == _EXCHANGE:
-            yield plan
-        for place, node in self.children.items():
-            yield from node.exchanges(plan.children().apply(place))
+from holdfast.spark.kept_plan import KeptPlan
 
 
 class RepeatedPlan:
@@ -86,10 +40,7 @@ class RepeatedPlan:
                 self._seen_by_tasks.setProperty(name, value)
         self._sessions = java.SparkSession
         self._java_session = session._jsparkSession
-        self._root = _Node.of(plan)
-        self._rdds = sum(1 for _ in self._root.all(_OF_RDD))
-        if self._rdds and not all(node.children for node in self._root.all(_EXCHANGE)):
-            raise ValueError(f"An exchange is over none of the plan's RDDs, and would run once:\n{plan.toString()}")
+        self._kept = KeptPlan(plan)
 
     def run(self, rdds: Sequence[Any] = ()) -> list[bytes]:
         """The values of the column."""
@@ -107,15 +58,11 @@ class RepeatedPlan:
         return [value for column in columns for value in column.to_pylist()]
 
     def _copy(self, rdds: Sequence[Any]) -> Any:
-        if len(rdds) != self._rdds:
-            raise ValueError(f"The plan reads {self._rdds} RDDs and was given {len(rdds)}.")
-        if not rdds:
-            return self._root.plan.clone()
-        # A new node belongs to the session that the thread has at hand, which may be one of the program's.
+        """In our session: the thread may have one of the program's at hand."""
         before = self._sessions.getActiveSession()
         self._sessions.setActiveSession(self._java_session)
         try:
-            return self._root.over(iter(rdds))
+            return self._kept.over(rdds)
         finally:
             if before.isDefined():
                 self._sessions.setActiveSession(before.get())
@@ -126,7 +73,7 @@ class RepeatedPlan:
         """Of the plan's own shuffles: those of RDDs that it got may be somebody else's too."""
         with suppress(Py4JError, PySparkException, OSError):  # a JVM that is gone holds nothing
             cleaner = self._java_context.cleaner()
-            for exchange in self._root.exchanges(plan) if cleaner.isDefined() else ():
+            for exchange in self._kept.exchanges(plan) if cleaner.isDefined() else ():
                 cleaner.get().doCleanupShuffle(exchange.shuffleId(), False)
 
     @contextmanager

@@ -9,9 +9,10 @@ from pyspark.sql import DataFrame
 
 from holdfast.runtime.aggregates import Aggregation
 from holdfast.runtime.plan import JobPlan
-from holdfast.spark.combining import combined_by_spark
+from holdfast.spark.combining import plan_to_combine
 from holdfast.spark.job import DataFrameInput
-from holdfast.spark.planned_rows import PlannedRows
+from holdfast.spark.kept_plan import KeptPlan
+from holdfast.spark.planned_rows import PlannedRows, RowShape
 
 
 @dataclass(frozen=True)
@@ -33,29 +34,53 @@ class DataFrameSlice:
 
 
 class SlicePlanner:
-    """Any thread may call."""
+    """Of one attempt. Micro-batches are planned by one thread, and whatever else by another one."""
 
     def __init__(self, plan: JobPlan) -> None:
         self._edges = plan.edges
+        self._micro_batches: _MicroBatches | None = None
 
     def whole(self, source: DataFrameInput) -> DataFrameSlice:
         """All rows of a bounded DataFrame."""
-        return self._slice((source,), source.data_frame, streaming=False)
+        frame, aggregation = source.data_frame, self._only_aggregation((source,))
+        combining = None if aggregation is None else plan_to_combine(frame, aggregation)
+        if combining is None:
+            return DataFrameSlice(source.group, (source,), PlannedRows.of(frame))
+        rows = PlannedRows.of_rdd(combining.plan.execute(), combining.shape)
+        return DataFrameSlice(source.group, (source,), rows, combined=aggregation)
 
-    def micro_batch(self, streams: Sequence[DataFrameInput], rows: DataFrame) -> DataFrameSlice:
-        """``rows`` of all streams in one, as Spark gives them."""
-        return self._slice(tuple(streams), rows, streaming=True)
-
-    def _slice(self, inputs: tuple[DataFrameInput, ...], frame: DataFrame, streaming: bool) -> DataFrameSlice:
-        group, aggregation = inputs[0].group, self._only_aggregation(inputs)
-        if aggregation is not None:
-            combined = combined_by_spark(frame, aggregation)
-            if combined is not None:
-                return DataFrameSlice(group, inputs, combined, streaming, aggregation)
-        return DataFrameSlice(group, inputs, PlannedRows.of(frame), streaming)
+    def micro_batch(self, streams: tuple[DataFrameInput, ...], frame: DataFrame) -> DataFrameSlice:
+        """``frame`` has the rows of all streams in one, as a query gives them."""
+        if self._micro_batches is None:
+            self._micro_batches = _MicroBatches(streams, frame, self._only_aggregation(streams))
+        return self._micro_batches.slice(frame)
 
     def _only_aggregation(self, inputs: Sequence[DataFrameInput]) -> Aggregation | None:
         """The aggregation that all rows are for. Rows for anybody else would have to be read once more."""
         edge_ids = [edge_id for each in inputs for edge_id in each.edge_ids]
         edges = [edge for edge in self._edges if edge.edge_id in edge_ids]
         return edges[0].combine if len(inputs) == len(edges) == 1 else None
+
+
+class _MicroBatches:
+    """What is the same for all micro-batches of a query. Their rows come as RDDs, so that the plan which combines rows
+    is kept as well.
+    """
+
+    def __init__(self, streams: tuple[DataFrameInput, ...], first: DataFrame, aggregation: Aggregation | None) -> None:
+        self._streams = streams
+        self._shape = RowShape(first.schema.json())
+        self._aggregation = aggregation
+        self._combine: KeptPlan | None = None
+        if aggregation is not None:
+            combining = plan_to_combine(self._shape.empty(first.sparkSession), aggregation)
+            if combining is not None:
+                self._combine, self._shape = KeptPlan(combining.plan), combining.shape
+
+    def slice(self, frame: DataFrame) -> DataFrameSlice:
+        rdd = frame._jdf.queryExecution().toRdd()
+        if self._combine is not None:
+            rdd = self._combine.over([rdd]).execute()
+        combined = None if self._combine is None else self._aggregation
+        rows = PlannedRows.of_rdd(rdd, self._shape)
+        return DataFrameSlice(self._streams[0].group, self._streams, rows, streaming=True, combined=combined)

@@ -1,0 +1,74 @@
+"""A plan of Spark's that is kept, and run over other rows each time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+_EXCHANGE, _OF_RDD = "ShuffleExchangeExec", "RDDScanExec"
+
+
+class KeptPlan:
+    """A plan keeps what it has once run, and would give the same rows again. So each run is one of a copy: over the
+    RDDs that it is given, in the order in which the plan reads them.
+    """
+
+    def __init__(self, plan: Any) -> None:
+        self._root = _Node.of(plan)
+        self._rdds = sum(1 for _ in self._root.all(_OF_RDD))
+        if self._rdds and not all(node.children for node in self._root.all(_EXCHANGE)):
+            raise ValueError(f"An exchange is over none of the plan's RDDs, and would run once:\n{plan.toString()}")
+
+    def over(self, rdds: Sequence[Any]) -> Any:
+        """A copy. Its nodes belong to the session that the thread has at hand."""
+        if len(rdds) != self._rdds:
+            raise ValueError(f"The plan reads {self._rdds} RDDs and was given {len(rdds)}.")
+        return self._root.over(iter(rdds)) if rdds else self._root.plan.clone()
+
+    def exchanges(self, copy: Any) -> Iterator[Any]:
+        """The nodes of a copy that shuffle rows."""
+        return self._root.exchanges(copy)
+
+
+@dataclass(frozen=True)
+class _Node:
+    """A node of the plan, and those below it that lead to exchanges or to rows of RDDs, by their place."""
+
+    plan: Any
+    kind: str
+    #: All that are below it, as Spark has them.
+    below: Any
+    children: Mapping[int, _Node]
+
+    @classmethod
+    def of(cls, plan: Any) -> _Node:
+        below = plan.children()
+        nodes = {place: cls.of(below.apply(place)) for place in range(below.size())}
+        kind = str(plan.getClass().getSimpleName())
+        matter = {place: node for place, node in nodes.items() if node.children or node.kind in (_EXCHANGE, _OF_RDD)}
+        return cls(plan, kind, below, matter)
+
+    def all(self, kind: str) -> Iterator[_Node]:
+        if self.kind == kind:
+            yield self
+        for node in self.children.values():
+            yield from node.all(kind)
+
+    def over(self, rdds: Iterator[Any]) -> Any:
+        """What is above RDDs is made anew, the rest is shared."""
+        plan = self.plan
+        if self.kind == _OF_RDD:
+            return plan.copy(
+                plan.output(), next(rdds), plan.name(), plan.outputPartitioning(), plan.outputOrdering(), plan.stream()
+            )
+        below = self.below
+        for place, node in self.children.items():
+            below = below.updated(place, node.over(rdds))
+        return plan.withNewChildren(below)
+
+    def exchanges(self, plan: Any) -> Iterator[Any]:
+        if self.kind == _EXCHANGE:
+            yield plan
+        for place, node in self.children.items():
+            yield from node.exchanges(plan.children().apply(place))
