@@ -88,7 +88,7 @@ def run(directory: Path, given: dict[str, Any]) -> Any:
     keys = given["keys"]
     keyed = rows.map(lambda row: str(int(row) % keys), Types.STRING()).key_by(lambda key: key, Types.STRING())
     places = keyed.map_with_state(place_of, state_type=int, output_type=Types.STRING()).uid("places")
-    places.sink_to(sink.build()).uid("sink")
+    places.sink_to(sink.build()).uid(given.get("sink_uid", "sink"))
     return env.execute("kafka").get_history()
 
 
