@@ -6,9 +6,9 @@
 - ``bids`` (auction, bidder, price, time) and ``arrivals``, which are ``persons`` (person, time) and ``auctions``
   (auction, seller, time): after the proportions of Nexmark's generator.
 
-An epoch is one file; with times it is two Parquet files of every second row, which are read side by side as the
-partitions of a topic are: had each reader epochs of its own, it would be ahead of the others by whole epochs. CSV files
-are for an engine that is given them behind one another.
+An epoch is two Parquet files of every second row, which are read side by side as the partitions of a topic are. Of a
+single file Spark would make one task, and leave a core idle. Had each reader epochs of its own, it would be ahead of the
+others by whole ones. CSV files, one an epoch, are for an engine that is given them behind one another.
 
 Tables with times end with rows of the key -1 far in the future, in epochs of their own: they close the windows of
 engines that know no end of input. Jobs drop what comes of them.
@@ -44,8 +44,9 @@ KINDS: dict[str, dict[str, float]] = {
 }
 #: Event time between two rows of a table, in milliseconds. Even, so that no pause is as long as a gap, which is odd.
 STEP_MS = 2
-#: Of tables with times: the files of an epoch, and the epochs at the end, which have one row in each file.
-_FILES_WITH_TIMES = 2
+#: Parquet files of an epoch: one for each core.
+FILES_OF_EPOCH = 2
+#: Epochs at the end of tables with times, which have one row in each file.
 _CLOSING = 2
 CLOSING_TIME = 10**10
 
@@ -76,7 +77,7 @@ class Shape:
         if min(self.rows, self.keys, self.epoch_rows) < 1 or self.rows % self.epoch_rows:
             raise ValueError(
                 f"rows={self.rows}, keys={self.keys}, epoch_rows={self.epoch_rows}: expected positive numbers, "
-                "and rows to be a multiple of epoch_rows so that every epoch is one whole file"
+                "and rows to be a multiple of epoch_rows so that every epoch is whole files"
             )
 
     @property
@@ -91,8 +92,8 @@ class Shape:
     @property
     def closing(self) -> int:
         """Rows of each table that close windows."""
-        files = files_of_epoch(next(iter(KINDS[self.kind])))
-        return _CLOSING * files if files > 1 else 0
+        timed = all("time" in COLUMNS[table] for table in KINDS[self.kind])
+        return _CLOSING * FILES_OF_EPOCH if timed else 0
 
     def prefix(self, rows: int, epochs: int) -> Shape:
         """The first rows of the same ones, in so many epochs; no more than there are."""
@@ -103,20 +104,16 @@ class Shape:
         return f"{self.kind}-{self.distribution}-{self.rows}-{self.keys}-{self.epoch_rows}"
 
 
-def files_of_epoch(table: str) -> int:
-    return _FILES_WITH_TIMES if "time" in COLUMNS[table] else 1
-
-
 def generate(root: Path, shape: Shape, form: str = "parquet") -> Path:
     """The directory of the shape's tables, each a directory of files, written once and kept for later runs."""
-    # With the closing rows in its name: files that an older generator left have others.
-    directory = root / f"{shape.name()}-{shape.closing}-{form}"
+    files = FILES_OF_EPOCH if form == "parquet" else 1
+    # With what is in a file in its name: those that an older generator left have something else.
+    directory = root / f"{shape.name()}-{files}-{shape.closing}-{form}"
     if directory.exists():
         return directory
     draft = root / f".{directory.name}.{os.getpid()}"
     for table in KINDS[shape.kind]:
         (draft / table).mkdir(parents=True)
-        files = files_of_epoch(table) if form == "parquet" else 1
         parts = (
             {name: column[part::files] for name, column in columns.items()}
             for columns in epochs_of(table, shape)
@@ -141,7 +138,7 @@ def epochs_of(table: str, shape: Shape) -> Iterator[dict[str, np.ndarray]]:
     for epoch in range(shape.epochs):
         yield _columns(table, shape, epoch * rows, (epoch + 1) * rows)
     for number in range(_CLOSING if shape.closing else 0):
-        nothing = np.full(files_of_epoch(table), -1)
+        nothing = np.full(FILES_OF_EPOCH, -1)
         times = {"time": np.full(len(nothing), CLOSING_TIME + number * STEP_MS)}
         yield {column: times.get(column, nothing) for column in COLUMNS[table]}
 

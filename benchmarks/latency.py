@@ -19,7 +19,7 @@ import numpy as np
 from benchmarks import measure as measuring
 from benchmarks import suite
 from benchmarks.catalogue import Entry, Size, select
-from benchmarks.data import Shape, generate
+from benchmarks.data import FILES_OF_EPOCH, Shape, generate
 from benchmarks.environments import CACHE
 from benchmarks.jobs.protocol import Epoch
 from benchmarks.tables import Cell, Table
@@ -40,7 +40,7 @@ def measure(size: Size) -> Sequence[Table]:
     for rate, contestants in _RATES.items():
         if size is Size.TINY and rate != min(_RATES):
             continue
-        shape = Shape(rate * _SECONDS[size], _KEYS, rate // _FILES_PER_SECOND)
+        shape = Shape(rate * _SECONDS[size], _KEYS, rate * FILES_OF_EPOCH // _FILES_PER_SECOND)
         entries = select("average", contestants)
         taken: dict[str, list[tuple[float, float]]] = {entry.name: [] for entry in entries}
         errors: dict[str, str] = {}
@@ -71,10 +71,10 @@ def latencies(entry: Entry, shape: Shape) -> tuple[float, float]:
         live.mkdir()
         feeder = Feeder(files, live)
         try:
-            outcome, _ = measuring.execute(entry, shape, live.parent, 10 * shape.epochs, live=True)
+            outcome, _ = measuring.execute(entry, shape, live.parent, 10 * len(files), live=True)
         finally:
             feeder.stop()
-    waits = lateness(outcome.epochs, feeder.appeared, shape.epoch_rows)
+    waits = lateness(outcome.epochs, feeder.appeared, shape.epoch_rows // FILES_OF_EPOCH)
     p50, p99 = np.percentile(waits[len(waits) // 2 :], [50, 99])
     return float(p50), float(p99)
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 
-from benchmarks.data import schema
+from benchmarks.data import FILES_OF_EPOCH, schema
 from benchmarks.jobs import spark_streaming
 from benchmarks.jobs.protocol import PARALLELISM, Epoch, JobArguments, Outcome
 
@@ -29,12 +29,14 @@ def as_stream(arguments: JobArguments, table: str) -> Outcome:
 
 
 def as_batches(arguments: JobArguments, table: str) -> Outcome:
-    """As one batch job a file: without what a streaming query adds to each micro-batch."""
+    """As one batch job an epoch: without what a streaming query adds to each micro-batch."""
     spark = spark_streaming.session()
     epochs, emitted, checksum = [], 0, 0
-    for number, path in enumerate(sorted((arguments.data / table).iterdir())):
+    files = sorted(map(str, (arguments.data / table).iterdir()))
+    for number in range(len(files) // FILES_OF_EPOCH):
         started = time.time()
-        rows = through_python(spark.read.schema(schema(table)).parquet(str(path)), table)
+        of_epoch = files[number * FILES_OF_EPOCH :][:FILES_OF_EPOCH]
+        rows = through_python(spark.read.schema(schema(table)).parquet(*of_epoch), table)
         seen = Observation()
         first = F.sum(rows.columns[0]).alias("checksum")
         rows.observe(seen, F.count(F.lit(1)).alias("rows"), first).write.format("noop").mode("overwrite").save()

@@ -11,7 +11,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
-from benchmarks.data import files_of_epoch, schema
+from benchmarks.data import FILES_OF_EPOCH, schema
 from benchmarks.jobs.protocol import SPARK_SETTINGS, Checkpoint, Epoch, JobArguments, Outcome
 
 ROCKSDB = {
@@ -36,7 +36,7 @@ def table(spark: SparkSession, arguments: JobArguments, name: str) -> DataFrame:
     """The files of an epoch in a micro-batch, unless files come while the query runs."""
     reader = spark.readStream.schema(schema(name))
     if not arguments.live:
-        reader = reader.option("maxFilesPerTrigger", files_of_epoch(name))
+        reader = reader.option("maxFilesPerTrigger", FILES_OF_EPOCH)
     return reader.parquet(str(arguments.data / name))
 
 

@@ -66,8 +66,8 @@ def by_spark(frame: Any, wanted: Aggregation) -> dict[Any, tuple[Any, ...]]:
     combined = plan_to_combine(frame, wanted)
     assert combined is not None
     rows = combined.shape.data_frame(frame.sparkSession, combined.plan.execute())
-    *columns, counts = (column.combine_chunks() for column in rows.toArrow().columns)
-    assert sum(counts.to_pylist()) == frame.count()
+    columns, counted = combined.columns.read(rows.toArrow().combine_chunks().to_batches()[0])
+    assert counted == frame.count()
     schema = schema_of(wanted.combined_type())
     arrays = [column.cast(field.type) for column, field in zip(columns, schema, strict=True)]
     batch = pa.RecordBatch.from_arrays(arrays, schema=schema)

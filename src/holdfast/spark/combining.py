@@ -14,6 +14,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -31,11 +33,27 @@ _AGGREGATES = ("HashAggregateExec", "SortAggregateExec")
 
 
 @dataclass(frozen=True)
+class CombinedColumns:
+    """Where the columns of combined rows are among those that Spark has computed."""
+
+    #: In their order; with whether the sign is the other one.
+    places: tuple[tuple[int, bool], ...]
+    #: Of the numbers of rows that combined ones stand for.
+    counted: int
+
+    def read(self, rows: pa.RecordBatch) -> tuple[list[pa.Array], int]:
+        """The columns of combined rows, and how many rows they stand for."""
+        columns = [pc.negate(rows.column(place)) if turned else rows.column(place) for place, turned in self.places]
+        return columns, pc.sum(rows.column(self.counted), min_count=0).as_py()
+
+
+@dataclass(frozen=True)
 class CombiningPlan:
-    """Gives one row for each key of each partition: the columns of combined rows, and how many it stands for."""
+    """Gives one row for each key of each partition."""
 
     plan: Any
     shape: RowShape
+    columns: CombinedColumns
 
 
 def plan_to_combine(frame: DataFrame, aggregation: Aggregation) -> CombiningPlan | None:
@@ -49,14 +67,17 @@ def plan_to_combine(frame: DataFrame, aggregation: Aggregation) -> CombiningPlan
     # Spark computes once what is asked for twice, and its columns are counted on.
     distinct = list(dict.fromkeys(wanted))
     whole = frame.toDF(*fields).groupBy(*keys).agg(*(F.expr(one.text) for one in distinct))
-    columns = {one: f"computed{place}" for place, one in enumerate(distinct)}
     first = _first_half(whole)
     if first is None:
         return None
-    named = zip([*keys, *columns.values()], whole.schema, strict=True)
-    computed = StructType([StructField(name, field.dataType) for name, field in named])
-    results = [f"{one.sign}{columns[one]} AS result{place}" for place, one in enumerate(wanted)]
-    return CombiningPlan(first, RowShape(computed.json(), (*keys, *results)))
+    names = [*keys, *(f"computed{place}" for place in range(len(distinct)))]
+    computed = StructType(
+        [StructField(name, field.dataType) for name, field in zip(names, whole.schema, strict=True)]
+    )
+    *results, counted = ((len(keys) + distinct.index(one), bool(one.sign)) for one in wanted)
+    key_places = ((place, False) for place in range(len(keys)))
+    columns = CombinedColumns((*key_places, *results), counted[0])
+    return CombiningPlan(first, RowShape(computed.json()), columns)
 
 
 @contextmanager

@@ -21,6 +21,7 @@ from holdfast.runtime.operator import MAX_WATERMARK, MIN_WATERMARK
 from holdfast.runtime.plan import JobPlan
 from holdfast.runtime.router import Outbox, Router
 from holdfast.runtime.waiting import WaitingRows
+from holdfast.spark.combining import CombinedColumns
 from holdfast.spark.epoch_property import announced_epoch
 from holdfast.spark.failures import reporting_failures
 from holdfast.spark.level_task import ArrowFunction, AttemptIdentity, envelope_batches, plan_of
@@ -49,7 +50,7 @@ def data_frame_function(
     """For all slices like ``part``, in every epoch of an attempt. Where Spark gives combined rows they are for its only
     edge.
     """
-    group, streaming, tagged, combined = part.group, part.streaming, part.tagged, part.combined is not None
+    group, streaming, tagged, combined = part.group, part.streaming, part.tagged, part.columns
     origins = [_Origin(each.operator_id, each.name, each.edge_ids) for each in part.inputs]
 
     def run_partition(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -113,26 +114,31 @@ class _Output:
     """Where the rows of one DataFrame go."""
 
     def __init__(
-        self, plan: JobPlan, origin: _Origin, index: int, outbox: Outbox, spec: EpochSpec, combined: bool
+        self,
+        plan: JobPlan,
+        origin: _Origin,
+        index: int,
+        outbox: Outbox,
+        spec: EpochSpec,
+        combined: CombinedColumns | None,
     ) -> None:
         edges = [edge for edge in plan.edges if edge.edge_id in origin.edge_ids]
         self.operator_id = origin.operator_id
         self.rows = 0
         self._combined = combined
-        received = edges[0].type_info if combined else edges[0].given_type
+        received = edges[0].given_type if combined is None else edges[0].type_info
         self._schema = schema_of(received)
         self._read_rows = row_reader(received)
         self._ways = []
         for edge in edges:
             router = Router(edge, index, index, f"source '{origin.name}'", plan.options)
             router.begin_epoch(outbox, spec.attempt, spec.epoch)
-            self._ways.append(_Way(router, edge.type_info, None if combined else edge.combine))
+            self._ways.append(_Way(router, edge.type_info, edge.combine if combined is None else None))
 
     def collect(self, arrow: pa.RecordBatch) -> None:
-        columns, read = list(arrow.columns), arrow.num_rows
-        if self._combined:
-            # The last column says how many each row stands for.
-            read = pc.sum(columns.pop(), min_count=0).as_py()
+        columns, read = arrow.columns, arrow.num_rows
+        if self._combined is not None:
+            columns, read = self._combined.read(arrow)
         self.rows += read
         cast = [column.cast(field.type) for column, field in zip(columns, self._schema, strict=True)]
         batch = Batch.of_arrow(pa.RecordBatch.from_arrays(cast, schema=self._schema), self._read_rows)
@@ -148,7 +154,13 @@ class _Partition:
     """One execution of one partition."""
 
     def __init__(
-        self, plan: JobPlan, group: int, index: int, spec: EpochSpec, origins: Sequence[_Origin], combined: bool
+        self,
+        plan: JobPlan,
+        group: int,
+        index: int,
+        spec: EpochSpec,
+        origins: Sequence[_Origin],
+        combined: CombinedColumns | None,
     ) -> None:
         self._group = group
         self._index = index

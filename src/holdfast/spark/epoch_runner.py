@@ -20,7 +20,7 @@ from holdfast.runtime.epoch import Acknowledgement, EpochSpec, RestoredJob
 from holdfast.runtime.plan import JobPlan
 from holdfast.runtime.task import read_acknowledgement
 from holdfast.spark.anchor import Anchor
-from holdfast.spark.combining import explained_overflows
+from holdfast.spark.combining import CombinedColumns, explained_overflows
 from holdfast.spark.data_frame_task import data_frame_function
 from holdfast.spark.epoch_property import announce_epoch
 from holdfast.spark.level_task import ArrowFunction, AttemptIdentity, level_function
@@ -43,9 +43,9 @@ _UNWANTED = ("BroadcastHashJoin", "SortMergeJoin", "AdaptiveSparkPlan", "ReusedE
 _PAYLOAD = "payload"
 
 
-#: Of what an epoch reads, whatever it is: by slice its group, what its rows are like and whether Spark has combined
-#: them.
-_Shape = tuple[tuple[int, RowShape, bool], ...]
+#: Of what an epoch reads, whatever it is: by slice its group, what its rows are like, and their columns if Spark has
+#: combined them.
+_Shape = tuple[tuple[int, RowShape, CombinedColumns | None], ...]
 
 
 class EpochRunner:
@@ -73,8 +73,8 @@ class EpochRunner:
         """All acknowledgements of the epoch."""
         announce_epoch(self._anchor.session, spec)
         plan = self._plan_for(slices)
-        combined = [each.combined for each in slices if each.combined is not None]
-        with self._tagged() if not spec.read_sources else nullcontext(), explained_overflows(combined):
+        combined_for = [each.aggregation for each in slices if each.aggregation is not None]
+        with self._tagged() if not spec.read_sources else nullcontext(), explained_overflows(combined_for):
             payloads = plan.run([each.rows.rdd for each in slices])
         return [read_acknowledgement(payload) for payload in payloads]
 
@@ -98,7 +98,7 @@ class EpochRunner:
             self._context.cancelJobsWithTag(self._tag)
 
     def _plan_for(self, slices: Sequence[DataFrameSlice]) -> RepeatedPlan:
-        shape = tuple((each.group, each.rows.shape, each.combined is not None) for each in slices)
+        shape = tuple((each.group, each.rows.shape, each.columns) for each in slices)
         if shape not in self._plans:
             # Only messages for the coordinator leave the last level.
             messages = self._build(slices).select(_PAYLOAD)

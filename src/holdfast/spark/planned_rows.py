@@ -16,14 +16,12 @@ class RowShape:
 
     #: As JSON.
     schema: str
-    #: Expressions over its fields, which make the rows that are wanted.
-    selected: tuple[str, ...] = ("*",)
 
     def data_frame(self, session: SparkSession, rdd: Any) -> DataFrame:
         """Of an RDD with rows in Spark's own form."""
         java_session = session._jsparkSession
         rows = java_session.internalCreateDataFrame(rdd, java_session.parseDataType(self.schema), False)
-        return DataFrame(rows, session).selectExpr(*self.selected)
+        return DataFrame(rows, session)
 
     def empty(self, session: SparkSession) -> DataFrame:
         return self.data_frame(session, session._jsparkSession.emptyDataFrame().queryExecution().toRdd())

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame
 
 from holdfast.runtime.aggregates import Aggregation
 from holdfast.runtime.plan import JobPlan
-from holdfast.spark.combining import plan_to_combine
+from holdfast.spark.combining import CombinedColumns, plan_to_combine
 from holdfast.spark.job import DataFrameInput
 from holdfast.spark.kept_plan import KeptPlan
 from holdfast.spark.planned_rows import PlannedRows, RowShape
@@ -25,8 +25,9 @@ class DataFrameSlice:
     inputs: tuple[DataFrameInput, ...]
     rows: PlannedRows
     streaming: bool = False
-    #: What Spark combines its rows for, if it does.
-    combined: Aggregation | None = None
+    #: What Spark combines its rows for, if it does, and where the columns are then.
+    aggregation: Aggregation | None = None
+    columns: CombinedColumns | None = None
 
     @property
     def tagged(self) -> bool:
@@ -47,7 +48,7 @@ class SlicePlanner:
         if combining is None:
             return DataFrameSlice(source.group, (source,), PlannedRows.of(frame))
         rows = PlannedRows.of_rdd(combining.plan.execute(), combining.shape)
-        return DataFrameSlice(source.group, (source,), rows, combined=aggregation)
+        return DataFrameSlice(source.group, (source,), rows, aggregation=aggregation, columns=combining.columns)
 
     def micro_batch(self, streams: tuple[DataFrameInput, ...], frame: DataFrame) -> DataFrameSlice:
         """``frame`` has the rows of all streams in one, as a query gives them."""
@@ -70,17 +71,26 @@ class _MicroBatches:
     def __init__(self, streams: tuple[DataFrameInput, ...], first: DataFrame, aggregation: Aggregation | None) -> None:
         self._streams = streams
         self._shape = RowShape(first.schema.json())
-        self._aggregation = aggregation
+        self._aggregation: Aggregation | None = None
+        self._columns: CombinedColumns | None = None
         self._combine: KeptPlan | None = None
-        if aggregation is not None:
-            combining = plan_to_combine(self._shape.empty(first.sparkSession), aggregation)
-            if combining is not None:
-                self._combine, self._shape = KeptPlan(combining.plan), combining.shape
+        if aggregation is None:
+            return
+        combining = plan_to_combine(self._shape.empty(first.sparkSession), aggregation)
+        if combining is not None:
+            self._aggregation, self._columns = aggregation, combining.columns
+            self._combine, self._shape = KeptPlan(combining.plan), combining.shape
 
     def slice(self, frame: DataFrame) -> DataFrameSlice:
-        rdd = frame._jdf.queryExecution().toRdd()
+        # The rows as the query gives them. A plan of their own would only copy each of them.
+        rdd = frame._jdf.queryExecution().logical().rdd()
         if self._combine is not None:
             rdd = self._combine.over([rdd]).execute()
-        combined = None if self._combine is None else self._aggregation
-        rows = PlannedRows.of_rdd(rdd, self._shape)
-        return DataFrameSlice(self._streams[0].group, self._streams, rows, streaming=True, combined=combined)
+        return DataFrameSlice(
+            self._streams[0].group,
+            self._streams,
+            PlannedRows.of_rdd(rdd, self._shape),
+            streaming=True,
+            aggregation=self._aggregation,
+            columns=self._columns,
+        )
