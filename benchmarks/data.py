@@ -7,8 +7,8 @@
   (auction, seller, time): after the proportions of Nexmark's generator.
 
 An epoch is two Parquet files of every second row, which are read side by side as the partitions of a topic are. Of a
-single file Spark would make one task, and leave a core idle. Had each reader epochs of its own, it would be ahead of the
-others by whole ones. CSV files, one an epoch, are for an engine that is given them behind one another.
+single file Spark would make one task, and leave a core idle. Had each reader epochs of its own, it would be ahead of
+the others by whole ones. CSV files, one an epoch, are for an engine that is given them behind one another.
 
 Tables with times end with rows of the key -1 far in the future, in epochs of their own: they close the windows of
 engines that know no end of input. Jobs drop what comes of them.

@@ -37,9 +37,9 @@ def run_of(name: str, rate: float) -> Run:
     return Run(name, rate, 4_000, 1_000, 4, [0.1], 0.5, 100, 200, None, None)
 
 
-def test_rows_are_one_file_an_epoch_and_written_once(tmp_path: Path) -> None:
+def test_rows_are_two_files_an_epoch_and_written_once(tmp_path: Path) -> None:
     files = sorted((generate(tmp_path, SHAPE) / "events").iterdir())
-    assert [pq.read_metadata(path).num_rows for path in files] == [1_000] * 6
+    assert [pq.read_metadata(path).num_rows for path in files] == [500] * 12
     written = [path.stat().st_mtime_ns for path in files]
     assert written == sorted(set(written))
     generate(tmp_path, SHAPE)

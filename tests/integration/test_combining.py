@@ -66,7 +66,9 @@ def by_spark(frame: Any, wanted: Aggregation) -> dict[Any, tuple[Any, ...]]:
     combined = plan_to_combine(frame, wanted)
     assert combined is not None
     rows = combined.shape.data_frame(frame.sparkSession, combined.plan.execute())
-    columns, counted = combined.columns.read(rows.toArrow().combine_chunks().to_batches()[0])
+    table = rows.toArrow()
+    batch = pa.RecordBatch.from_arrays([column.combine_chunks() for column in table.columns], schema=table.schema)
+    columns, counted = combined.columns.read(batch)
     assert counted == frame.count()
     schema = schema_of(wanted.combined_type())
     arrays = [column.cast(field.type) for column, field in zip(columns, schema, strict=True)]

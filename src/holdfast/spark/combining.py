@@ -71,9 +71,7 @@ def plan_to_combine(frame: DataFrame, aggregation: Aggregation) -> CombiningPlan
     if first is None:
         return None
     names = [*keys, *(f"computed{place}" for place in range(len(distinct)))]
-    computed = StructType(
-        [StructField(name, field.dataType) for name, field in zip(names, whole.schema, strict=True)]
-    )
+    computed = StructType([StructField(name, field.dataType) for name, field in zip(names, whole.schema, strict=True)])
     *results, counted = ((len(keys) + distinct.index(one), bool(one.sign)) for one in wanted)
     key_places = ((place, False) for place in range(len(keys)))
     columns = CombinedColumns((*key_places, *results), counted[0])

@@ -20,13 +20,13 @@ from holdfast.runtime.epoch import Acknowledgement, EpochSpec, RestoredJob
 from holdfast.runtime.plan import JobPlan
 from holdfast.runtime.task import read_acknowledgement
 from holdfast.spark.anchor import Anchor
-from holdfast.spark.combining import CombinedColumns, explained_overflows
-from holdfast.spark.data_frame_task import data_frame_function
+from holdfast.spark.combining import explained_overflows
 from holdfast.spark.epoch_property import announce_epoch
 from holdfast.spark.level_task import ArrowFunction, AttemptIdentity, level_function
 from holdfast.spark.planned_rows import RowShape
 from holdfast.spark.repeated_plan import RepeatedPlan
 from holdfast.spark.session import changed_settings
+from holdfast.spark.slice_tasks import SliceTasks
 from holdfast.spark.slices import DataFrameSlice
 
 logger = logging.getLogger(__name__)
@@ -43,14 +43,9 @@ _UNWANTED = ("BroadcastHashJoin", "SortMergeJoin", "AdaptiveSparkPlan", "ReusedE
 _PAYLOAD = "payload"
 
 
-#: Of what an epoch reads, whatever it is: by slice its group, what its rows are like, and their columns if Spark has
-#: combined them.
-_Shape = tuple[tuple[int, RowShape, CombinedColumns | None], ...]
-
-
 class EpochRunner:
     """Runs the epochs of one attempt. Functions travel once, in a broadcast; each epoch ships only its small spec,
-    beside the plan, which is made once for all epochs that read the same DataFrames.
+    beside the plan, which is made once for all epochs that read as many DataFrames.
     """
 
     def __init__(
@@ -67,15 +62,17 @@ class EpochRunner:
         self._restored = None if restored is None else broadcast(msgspec.msgpack.encode(restored))
         #: Parsed once, not for each level of an epoch.
         self._schema = cast("StructType", StructType.fromDDL(EXCHANGE_DDL))
-        self._plans: dict[_Shape, RepeatedPlan] = {}
+        self._slice_tasks = SliceTasks(anchor, self._packed_plan, identity, self._schema)
+        #: By how many slices of DataFrames are read.
+        self._plans: dict[int, RepeatedPlan] = {}
 
     def run(self, spec: EpochSpec, slices: Sequence[DataFrameSlice]) -> list[Acknowledgement]:
         """All acknowledgements of the epoch."""
         announce_epoch(self._anchor.session, spec)
-        plan = self._plan_for(slices)
+        plan, sent = self._plan_for(len(slices)), [self._slice_tasks.sent(each) for each in slices]
         combined_for = [each.aggregation for each in slices if each.aggregation is not None]
         with self._tagged() if not spec.read_sources else nullcontext(), explained_overflows(combined_for):
-            payloads = plan.run([each.rows.rdd for each in slices])
+            payloads = plan.run(sent)
         return [read_acknowledgement(payload) for payload in payloads]
 
     @contextmanager
@@ -97,25 +94,22 @@ class EpochRunner:
         with suppress(Py4JError, OSError):
             self._context.cancelJobsWithTag(self._tag)
 
-    def _plan_for(self, slices: Sequence[DataFrameSlice]) -> RepeatedPlan:
-        shape = tuple((each.group, each.rows.shape, each.columns) for each in slices)
-        if shape not in self._plans:
+    def _plan_for(self, slices: int) -> RepeatedPlan:
+        if slices not in self._plans:
             # Only messages for the coordinator leave the last level.
             messages = self._build(slices).select(_PAYLOAD)
             with changed_settings(self._anchor.session, _FEW_ROWS):
                 plan = self._checked_plan(messages, first_level=0 if slices else self._plan.levels[0])
-            self._plans[shape] = RepeatedPlan(self._anchor.session, messages, plan)
-        return self._plans[shape]
+            self._plans[slices] = RepeatedPlan(self._anchor.session, messages, plan)
+        return self._plans[slices]
 
-    def _build(self, slices: Sequence[DataFrameSlice]) -> DataFrame:
-        """All levels, over empty rows in the place of those of each slice."""
+    def _build(self, slices: int) -> DataFrame:
+        """All levels, with nothing in the place of what the tasks send that read slices."""
         anchor, levels = self._anchor, self._plan.levels
         sent: list[DataFrame] = []
         if 0 in levels:
             sent.append(anchor.table.mapInArrow(self._function(0), self._schema))
-        for each in slices:
-            function = data_frame_function(self._packed_plan, self._identity, each, anchor.values)
-            sent.append(each.rows.shape.empty(anchor.session).mapInArrow(function, self._schema))
+        sent += [RowShape(self._schema.json()).empty(anchor.session) for _ in range(slices)]
         for level in range(1, levels.stop):
             rows = self._exchange(reduce(DataFrame.union, sent)) if sent else anchor.table
             sent = [rows.mapInArrow(self._function(level), self._schema)]

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pyspark.sql import SparkSession
+
 _EXCHANGE, _OF_RDD = "ShuffleExchangeExec", "RDDScanExec"
 
 
@@ -14,17 +16,27 @@ class KeptPlan:
     RDDs that it is given, in the order in which the plan reads them.
     """
 
-    def __init__(self, plan: Any) -> None:
+    def __init__(self, session: SparkSession, plan: Any) -> None:
+        self._session = session
+        self._sessions: Any = session.sparkContext._jvm.SparkSession  # type: ignore[union-attr]  # there while it runs
         self._root = _Node.of(plan)
         self._rdds = sum(1 for _ in self._root.all(_OF_RDD))
         if self._rdds and not all(node.children for node in self._root.all(_EXCHANGE)):
             raise ValueError(f"An exchange is over none of the plan's RDDs, and would run once:\n{plan.toString()}")
 
     def over(self, rdds: Sequence[Any]) -> Any:
-        """A copy. Its nodes belong to the session that the thread has at hand."""
+        """A copy, whose nodes belong to the plan's session: the thread may have another one at hand."""
         if len(rdds) != self._rdds:
             raise ValueError(f"The plan reads {self._rdds} RDDs and was given {len(rdds)}.")
-        return self._root.over(iter(rdds)) if rdds else self._root.plan.clone()
+        before = self._sessions.getActiveSession()
+        self._sessions.setActiveSession(self._session._jsparkSession)
+        try:
+            return self._root.over(iter(rdds)) if rdds else self._root.plan.clone()
+        finally:
+            if before.isDefined():
+                self._sessions.setActiveSession(before.get())
+            else:
+                self._sessions.clearActiveSession()
 
     def exchanges(self, copy: Any) -> Iterator[Any]:
         """The nodes of a copy that shuffle rows."""

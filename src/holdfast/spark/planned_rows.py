@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
 from holdfast.errors import ProgramError
+
+#: Types by their names, of which a value takes 16 bytes at most. Decimals have their digits in their names.
+_NUMBERS = frozenset(
+    {"byte", "short", "integer", "long", "float", "double", "boolean", "date", "timestamp", "timestamp_ntz"}
+)
+_DECIMAL = "decimal("
+_FEW = 100
 
 
 @dataclass(frozen=True)
@@ -16,6 +25,13 @@ class RowShape:
 
     #: As JSON.
     schema: str
+
+    @cached_property
+    def few_numbers(self) -> bool:
+        """Whether ten thousand rows have 16 MB at most, whatever is in them."""
+        types = [field["type"] for field in json.loads(self.schema)["fields"]]
+        numbers = [name for name in types if isinstance(name, str) and (name in _NUMBERS or name.startswith(_DECIMAL))]
+        return numbers == types and len(types) <= _FEW
 
     def data_frame(self, session: SparkSession, rdd: Any) -> DataFrame:
         """Of an RDD with rows in Spark's own form."""

@@ -38,15 +38,13 @@ class RepeatedPlan:
         for name, value in session.conf.getAll.items():
             if name.startswith("spark.sql."):
                 self._seen_by_tasks.setProperty(name, value)
-        self._sessions = java.SparkSession
-        self._java_session = session._jsparkSession
-        self._kept = KeptPlan(plan)
+        self._kept = KeptPlan(session, plan)
 
     def run(self, rdds: Sequence[Any] = ()) -> list[bytes]:
         """The values of the column."""
         binary = pa.large_binary() if self._settings.arrowUseLargeVarTypes() else pa.binary()
         schema = pa.schema([pa.field(self._rows.columns[0], binary)])
-        plan = self._copy(rdds)
+        plan = self._kept.over(rdds)
         batches = self._rows._jdf.toArrowBatchRdd(plan)
         try:
             with self._with_settings():
@@ -56,18 +54,6 @@ class RepeatedPlan:
         finally:
             self._delete_files(plan)
         return [value for column in columns for value in column.to_pylist()]
-
-    def _copy(self, rdds: Sequence[Any]) -> Any:
-        """In our session: the thread may have one of the program's at hand."""
-        before = self._sessions.getActiveSession()
-        self._sessions.setActiveSession(self._java_session)
-        try:
-            return self._kept.over(rdds)
-        finally:
-            if before.isDefined():
-                self._sessions.setActiveSession(before.get())
-            else:
-                self._sessions.clearActiveSession()
 
     def _delete_files(self, plan: Any) -> None:
         """Of the plan's own shuffles: those of RDDs that it got may be somebody else's too."""

@@ -79,7 +79,7 @@ class _MicroBatches:
         combining = plan_to_combine(self._shape.empty(first.sparkSession), aggregation)
         if combining is not None:
             self._aggregation, self._columns = aggregation, combining.columns
-            self._combine, self._shape = KeptPlan(combining.plan), combining.shape
+            self._combine, self._shape = KeptPlan(first.sparkSession, combining.plan), combining.shape
 
     def slice(self, frame: DataFrame) -> DataFrameSlice:
         # The rows as the query gives them. A plan of their own would only copy each of them.
