@@ -234,6 +234,20 @@ def test_without_key_columns_in_spark_s_results_arrow_combines(spark: Any) -> No
     with setting(spark, "spark.sql.retainGroupColumns", "false"):
         frame = spark.range(0, 1000, 1, 3).selectExpr("id % 10 AS k", "id AS v")
         assert totals_of(environment().from_data_frame(frame)) == TOTALS
+        # All of the aggregation is done where rows are partitioned by the key, and its results are without it too.
+        assert totals_of(environment().from_data_frame(frame.repartition(3, "k"))) == TOTALS
+
+
+def test_functions_in_front_of_an_aggregation_get_batches_by_their_own_settings(spark: Any) -> None:
+    def batch_sizes(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            yield pa.record_batch([pa.array([0]), pa.array([batch.num_rows])], names=["k", "v"])
+
+    frame = spark.range(0, 1000, 1, 1).mapInArrow(batch_sizes, "k LONG, v LONG")
+    small = environment(**{"spark.sql.execution.arrow.maxRecordsPerBatch": "100"})
+    found = small.from_data_frame(frame).key_by("k").aggregate(rows=Count(), most=Max("v"), total=Sum("v"))
+    with found.execute_and_collect() as rows:
+        assert [tuple(row) for row in rows] == [(0, 10, 100, 1000)]
 
 
 def test_settings_are_put_back(spark: Any) -> None:

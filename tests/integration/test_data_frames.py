@@ -17,6 +17,7 @@ FRAMES = {
     "a single partition": lambda spark: spark.range(0, 100, 1, 1),
     "gathered into one": lambda spark: spark.range(1000).orderBy("id").limit(100),
     "none": lambda spark: spark.range(100).where("id < 0").coalesce(1),
+    "not even a partition": lambda spark: spark.createDataFrame(spark.sparkContext.emptyRDD(), "id LONG"),
 }
 
 
@@ -29,6 +30,21 @@ def test_every_row_is_read_once(spark: Any, name: str, parallelism: int) -> None
     keyed = stream.map(lambda row: row.id, Types.LONG()).key_by(lambda number: number % 7, Types.LONG())
     with keyed.map(lambda number: number, Types.LONG()).execute_and_collect() as rows:
         assert sorted(rows) == sorted(row.id for row in frame.collect())
+
+
+@pytest.mark.parametrize("own_source", [False, True])
+@pytest.mark.parametrize("parallelism", [1, 2])
+def test_several_data_frames_in_one_epoch(spark: Any, parallelism: int, own_source: bool) -> None:
+    """Each task must know which of them it reads a partition of, with and without tasks of the job's own before it."""
+    env = environment().set_parallelism(parallelism)
+    nothing = FRAMES["not even a partition"](spark)
+    frames = [nothing, spark.range(0, 50, 1, 3), spark.range(50, 60, 1, 1), nothing, spark.range(60, 100, 1, 2)]
+    streams = [env.from_data_frame(frame).map(lambda row: row.id, Types.LONG()) for frame in frames]
+    if own_source:
+        streams.append(env.from_collection(range(100, 110), Types.LONG()))
+    keyed = streams[0].union(*streams[1:]).key_by(lambda number: number % 7, Types.LONG())
+    with keyed.map(lambda number: number, Types.LONG()).execute_and_collect() as rows:
+        assert sorted(rows) == list(range(110 if own_source else 100))
 
 
 def test_a_data_frame_that_was_planned_before_the_job(spark: Any) -> None:

@@ -8,10 +8,10 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession as Spark
 
-from holdfast.spark.planned_rows import PlannedRows, RowShape
+from holdfast.spark.planned_rows import PlannedRows, RowShape, with_settings
 from holdfast.spark.repeated_plan import RepeatedPlan
 from holdfast.spark.session import changed_settings
-from holdfast.spark.slice_tasks import in_large_batches
+from holdfast.spark.slice_tasks import LARGE_BATCHES
 
 pytestmark = pytest.mark.slow
 
@@ -32,7 +32,7 @@ def test_a_limit_in_bytes_holds_where_it_is_wanted(spark: Spark, large: bool) ->
         # As epochs run: in a query of Spark's own its settings would hold for all tasks.
         frame = SIZES.empty(spark)
         plan = RepeatedPlan(spark, frame, frame._jdf.queryExecution().executedPlan())
-        counted = [int(size) for size in plan.run([in_large_batches(spark, rdd) if large else rdd])]
+        counted = [int(size) for size in plan.run([with_settings(spark, rdd, LARGE_BATCHES) if large else rdd])]
     assert sum(counted) == ROWS
     assert (counted == [10_000, 10_000, 5_000]) == large
     assert large or max(counted) < 10_000

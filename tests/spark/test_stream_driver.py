@@ -156,14 +156,16 @@ def test_a_query_stays_until_its_micro_batch_is_read(begin: Any, name: str, read
     assert taken(driver, arrived) == "next"
 
 
-def test_the_end_is_not_seen_before_the_last_micro_batch_is_taken(begin: Any) -> None:
+def test_the_end_is_not_seen_before_the_last_micro_batch_is_read(begin: Any) -> None:
     query = Query("only")
     driver, arrived = begin(query)
     assert arrived.acquire(timeout=10)
     assert not driver.ended
     driver.take()
-    driver.accept()
     assert arrived.acquire(timeout=10)
+    query.thread.join(10)
+    assert not driver.ended, "nobody has read it yet"
+    driver.accept()
     assert driver.ended
     assert driver.take() is None
 

@@ -74,8 +74,9 @@ class Aligner(Generic[Message]):
         return self.complete
 
     @property
-    def senders(self) -> Iterable[int]:
-        return self._links.keys()
+    def listens(self) -> bool:
+        """Whether there is anybody whose barrier it waits for."""
+        return bool(self._links)
 
     @property
     def complete(self) -> bool:

@@ -77,7 +77,7 @@ class TaskRun:
         return self._task.chains
 
     def run(self, incoming: Iterator[Envelope], senders: list[int]) -> Iterator[Envelope]:
-        """Everything this subtask sends in this epoch. ``senders`` are the tasks of the level before."""
+        """Everything this subtask sends in this epoch. ``senders`` are those that it reads: see ``senders_of``."""
         try:
             self.start(senders)
             if self._level == 0:
@@ -128,7 +128,7 @@ class TaskRun:
     def end_input(self) -> None:
         """Everything is there, or the epoch fails."""
         checkpoint = self.spec.checkpoint
-        if not self._aligner.senders:
+        if not self._aligner.listens:
             self._note_barrier(checkpoint.trigger_id if checkpoint is not None else "")
         self._consumed = self._aligner.verify(
             self.spec.attempt, self.spec.epoch, checkpoint.checkpoint_id if checkpoint else None

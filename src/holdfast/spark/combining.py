@@ -68,10 +68,11 @@ def plan_to_combine(frame: DataFrame, aggregation: Aggregation) -> CombiningPlan
     distinct = list(dict.fromkeys(wanted))
     whole = frame.toDF(*fields).groupBy(*keys).agg(*(F.expr(one.text) for one in distinct))
     first = _first_half(whole)
-    if first is None:
+    # Spark may be set to leave the keys out of its results.
+    if first is None or len(whole.schema) != len(keys) + len(distinct):
         return None
-    names = [*keys, *(f"computed{place}" for place in range(len(distinct)))]
-    computed = StructType([StructField(name, field.dataType) for name, field in zip(names, whole.schema, strict=True)])
+    named = zip([*keys, *(f"computed{place}" for place in range(len(distinct)))], whole.schema, strict=True)
+    computed = StructType([StructField(name, field.dataType) for name, field in named])
     *results, counted = ((len(keys) + distinct.index(one), bool(one.sign)) for one in wanted)
     key_places = ((place, False) for place in range(len(keys)))
     columns = CombinedColumns((*key_places, *results), counted[0])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -17,6 +18,8 @@ _NUMBERS = frozenset(
 )
 _DECIMAL = "decimal("
 _FEW = 100
+#: In front of what is behind a shuffle, where Spark draws an RDD and all that it is made of.
+_SHUFFLE = "+-("
 
 
 @dataclass(frozen=True)
@@ -52,11 +55,8 @@ class PlannedRows:
     rdd: Any
     partitions: int
     shape: RowShape
-
-    @property
-    def exchanged(self) -> bool:
-        """Whether Spark has to shuffle for them."""
-        return "ShuffledRowRDD" in self.rdd.toDebugString()
+    #: Whether Spark has to shuffle for them.
+    exchanged: bool
 
     @classmethod
     def of(cls, frame: DataFrame) -> PlannedRows:
@@ -67,7 +67,18 @@ class PlannedRows:
     @classmethod
     def of_rdd(cls, rdd: Any, shape: RowShape) -> PlannedRows:
         """Its partitions are fixed from now on: a source that would name others later is not asked again."""
-        return cls(rdd, int(rdd.getNumPartitions()), shape)
+        return cls(rdd, int(rdd.getNumPartitions()), shape, exchanged=_SHUFFLE in rdd.toDebugString())
+
+
+def with_settings(session: SparkSession, rdd: Any, changed: Mapping[str, str]) -> Any:
+    """The same RDD of rows, whose tasks see the settings that the session has now, but for the changed ones. Not in a
+    query of Spark's own, whose settings hold for all its tasks.
+    """
+    java: Any = session.sparkContext._jvm
+    settings = session._jsparkSession.sessionState().conf().clone()
+    for name, value in changed.items():
+        settings.setConfString(name, value)
+    return java.org.apache.spark.sql.execution.SQLExecutionRDD(rdd, settings)
 
 
 def check_not_observed(name: str, frame: DataFrame) -> None:

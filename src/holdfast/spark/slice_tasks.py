@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from pyspark.core.broadcast import Broadcast
-from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from holdfast.spark.anchor import Anchor
@@ -13,7 +12,7 @@ from holdfast.spark.combining import CombinedColumns
 from holdfast.spark.data_frame_task import data_frame_function
 from holdfast.spark.kept_plan import KeptPlan
 from holdfast.spark.level_task import AttemptIdentity
-from holdfast.spark.planned_rows import RowShape
+from holdfast.spark.planned_rows import RowShape, with_settings
 from holdfast.spark.slices import DataFrameSlice
 
 #: Of what is read, whatever it is: its group, what its rows are like, and their columns if Spark has combined them.
@@ -21,7 +20,7 @@ _Kind = tuple[int, RowShape, CombinedColumns | None]
 
 #: For rows of few numbers. A limit in bytes would be looked at for each row, which takes Spark a quarter of its time
 #: for such rows; as many as these are not large anyway.
-_LARGE_BATCHES = {
+LARGE_BATCHES = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
     # The one value that stands for none.
     "spark.sql.execution.arrow.maxBytesPerBatch": f"{(1 << 31) - 1}b",
@@ -48,15 +47,4 @@ class SliceTasks:
             sent = shape.empty(self._session).mapInArrow(function, self._exchange)
             self._kept[kind] = KeptPlan(self._session, sent._jdf.queryExecution().executedPlan())
         rdd = self._kept[kind].over([part.rows.rdd]).execute()
-        return in_large_batches(self._session, rdd) if shape.few_numbers else rdd
-
-
-def in_large_batches(session: SparkSession, rdd: Any) -> Any:
-    """The same RDD, whose tasks give rows to Python without looking at their size. Not in a query of Spark's own, whose
-    settings hold for all its tasks.
-    """
-    java: Any = session.sparkContext._jvm
-    settings = session._jsparkSession.sessionState().conf().clone()
-    for name, value in _LARGE_BATCHES.items():
-        settings.setConfString(name, value)
-    return java.org.apache.spark.sql.execution.SQLExecutionRDD(rdd, settings)
+        return with_settings(self._session, rdd, LARGE_BATCHES) if shape.few_numbers else rdd

@@ -12,7 +12,7 @@ from holdfast.runtime.plan import JobPlan
 from holdfast.spark.combining import CombinedColumns, plan_to_combine
 from holdfast.spark.job import DataFrameInput
 from holdfast.spark.kept_plan import KeptPlan
-from holdfast.spark.planned_rows import PlannedRows, RowShape
+from holdfast.spark.planned_rows import PlannedRows, RowShape, with_settings
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,9 @@ class SlicePlanner:
         combining = None if aggregation is None else plan_to_combine(frame, aggregation)
         if combining is None:
             return DataFrameSlice(source.group, (source,), PlannedRows.of(frame))
-        rows = PlannedRows.of_rdd(combining.plan.execute(), combining.shape)
+        # What the program has computed is computed with its settings, whoever reads it.
+        rdd = with_settings(frame.sparkSession, combining.plan.execute(), {})
+        rows = PlannedRows.of_rdd(rdd, combining.shape)
         return DataFrameSlice(source.group, (source,), rows, aggregation=aggregation, columns=combining.columns)
 
     def micro_batch(self, streams: tuple[DataFrameInput, ...], frame: DataFrame) -> DataFrameSlice:

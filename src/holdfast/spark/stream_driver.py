@@ -111,7 +111,8 @@ class StreamDriver:
     def ended(self) -> bool:
         """Whether every micro-batch was accepted and none will come."""
         with self._changed:
-            return self._over and self._failure is None and self._waiting is None
+            read = self._waiting is None and self._accepted == self._taken
+            return self._over and self._failure is None and read
 
     def take(self) -> DataFrameSlice | None:
         """The micro-batch that waits to be read."""

@@ -13,7 +13,7 @@ from holdfast.errors import ProgramError
 from holdfast.spark.stream_position import StreamSource
 
 #: The column that says which stream a row is of; that of stream ``i`` has its row.
-TAG = "tag"
+_TAG = "tag"
 
 _STATEFUL = frozenset(
     {
@@ -33,7 +33,7 @@ _KEEP_EVERYTHING = frozenset({"kafka", "rate", "rate-micro-batch"})
 _FILE_SOURCE = "FileSource["
 
 
-def column_of(stream: int) -> str:
+def _column_of(stream: int) -> str:
     return f"stream_{stream}"
 
 
@@ -47,12 +47,12 @@ def in_one(data_frames: Sequence[Any]) -> DataFrame:
 
     def tagged(number: int) -> DataFrame:
         columns = [
-            F.struct("*").alias(column_of(other))
+            F.struct("*").alias(_column_of(other))
             if other == number
-            else F.lit(None).cast(frame.schema).alias(column_of(other))
+            else F.lit(None).cast(frame.schema).alias(_column_of(other))
             for other, frame in enumerate(data_frames)
         ]
-        of_stream: DataFrame = data_frames[number].select(F.lit(number).alias(TAG), *columns)
+        of_stream: DataFrame = data_frames[number].select(F.lit(number).alias(_TAG), *columns)
         return of_stream
 
     return reduce(DataFrame.union, map(tagged, range(len(data_frames))))
