@@ -22,6 +22,7 @@ class Target:
 _STATEFUL = ("tws-row", "tws-pandas", "tws-row-combined", "tws-pandas-combined")
 _AVERAGE = "average, function per row, LMDB, a checkpoint every epoch"
 _TOTALS = "count, sum, min and max by known aggregates, LMDB, a checkpoint every epoch"
+_STREAM = "the same of a stream that Spark reads, and combines in the JVM"
 _BATCH = "the same by a KeyedBatchFunction over all rows"
 _JVM = ("jvm-rocksdb", "jvm-default")
 
@@ -34,5 +35,7 @@ TARGETS = (
     Target(_AVERAGE, "average", HOLDFAST, "pipeline without state", (FLOOR,), 0.75),
     Target(_TOTALS, "totals", f"{HOLDFAST}-aggregate", "Spark's aggregation in the JVM", _JVM, 1.5),
     Target(_TOTALS, "totals", f"{HOLDFAST}-aggregate", "pipeline without state", (FLOOR,), 1.2),
+    Target(_STREAM, "totals", f"{HOLDFAST}-stream", "Spark's aggregation in the JVM", _JVM, 1.5),
+    Target(_STREAM, "totals", f"{HOLDFAST}-stream", "pipeline without state", (FLOOR,), 1.2),
     Target(_BATCH, "totals", f"{HOLDFAST}-batch", "pipeline without state", (FLOOR,), 0.85),
 )
