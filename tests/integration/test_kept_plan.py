@@ -35,7 +35,8 @@ def kept(spark: Spark) -> KeptPlan:
 @contextmanager
 def at_hand(spark: Spark, session: Any) -> Iterator[Any]:
     """The JVM's active session of this thread, for a while."""
-    sessions: Any = spark._jvm.SparkSession  # type: ignore[union-attr]
+    java: Any = spark._jvm
+    sessions = java.SparkSession
     before = sessions.getActiveSession()
     try:
         sessions.clearActiveSession() if session is None else sessions.setActiveSession(session._jsparkSession)

@@ -18,7 +18,8 @@ class KeptPlan:
 
     def __init__(self, session: SparkSession, plan: Any) -> None:
         self._session = session
-        self._sessions: Any = session.sparkContext._jvm.SparkSession  # type: ignore[union-attr]  # there while it runs
+        java: Any = session.sparkContext._jvm
+        self._sessions = java.SparkSession
         self._root = _Node.of(plan)
         self._rdds = sum(1 for _ in self._root.all(_OF_RDD))
         if self._rdds and not all(node.children for node in self._root.all(_EXCHANGE)):

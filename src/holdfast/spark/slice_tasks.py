@@ -18,7 +18,7 @@ from holdfast.spark.slices import DataFrameSlice
 #: Of what is read, whatever it is: its group, what its rows are like, and their columns if Spark has combined them.
 _Kind = tuple[int, RowShape, CombinedColumns | None]
 
-#: For rows of few numbers. A limit in bytes would be looked at for each row, which takes Spark a quarter of its time
+#: For rows of few numbers. A limit in bytes would be looked at for each row, which takes Spark a fifth of its time
 #: for such rows; as many as these are not large anyway.
 LARGE_BATCHES = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
