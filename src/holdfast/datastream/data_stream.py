@@ -29,7 +29,8 @@ from holdfast.errors import ProgramError
 from holdfast.graph.stream_graph import Connection, KeyBy, Node
 from holdfast.runtime import keyed, stateless
 from holdfast.runtime.aggregates import Aggregate
-from holdfast.runtime.aggregation import AggregateOperator, CombineOperator
+from holdfast.runtime.aggregation import AggregateOperator
+from holdfast.runtime.combining import Combination
 from holdfast.runtime.keyed_batch import KeyedBatchOperator
 from holdfast.runtime.operator import Operator
 from holdfast.runtime.output_tag import OutputTag
@@ -325,11 +326,7 @@ class KeyedStream(DataStream, KeyVersions, ShortForms):
         exchange, those of a DataFrame by Spark. The key must be one of columns.
         """
         aggregation = aggregation_of(self.get_type(), self._key_by, aggregates)
-        if self._node.data_frame is not None:
-            combined = replace(self._connection(), combine=aggregation)
-        else:
-            origin = self._origin._add("Combine", CombineOperator, aggregation, aggregation.combined_type())
-            combined = KeyedStream(origin, self._key_by)._connection()
+        combined = replace(self._connection(), combine=Combination(aggregation))
         return self._add_node("Aggregate", AggregateOperator, aggregation, aggregation.output_type(), [combined])
 
     def key_by(self, key_selector: Any, key_type: Any = None) -> KeyedStream:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from holdfast.errors import ProgramError
-from holdfast.runtime.aggregates import Aggregation
+from holdfast.runtime.combining import Combination
 from holdfast.runtime.operator import Operator
 from holdfast.runtime.output_tag import OutputTag
 from holdfast.runtime.partitioners import Partitioner
@@ -40,8 +40,8 @@ class Connection:
     tag: OutputTag | None = None
     #: False: the key says where rows go, and nothing more.
     keyed_state: bool = True
-    #: Its rows, which Spark reads, are combined for these aggregates before they are exchanged.
-    combine: Aggregation | None = None
+    #: Its rows are put together before they are exchanged.
+    combine: Combination | None = None
 
     @property
     def state_key(self) -> KeyBy | None:
@@ -51,7 +51,7 @@ class Connection:
     @property
     def type_info(self) -> TypeInformation:
         if self.combine is not None:
-            return self.combine.combined_type()
+            return self.combine.type_info
         return self.source.output_type if self.tag is None else self.tag.type_info
 
     @property

@@ -204,17 +204,50 @@ class Aggregation:
 
 def combine_rows(aggregation: Aggregation, rows: pa.RecordBatch) -> pa.RecordBatch:
     """One row for each key of ``rows``: its key columns and the partial columns."""
-    wanted = [
-        (partial.function, None if partial.field is None else rows.column(partial.field))
-        for partial in aggregation.partials
-    ]
-    return _grouped(aggregation, [rows.column(name) for name in aggregation.key_columns], wanted)
+    return _as_rows(aggregation, *_grouped(aggregation, _keys_of(aggregation, rows), _wanted(aggregation, rows)))
+
+
+def combine_rows_by(
+    aggregation: Aggregation, rows: pa.RecordBatch, other: pa.Array
+) -> tuple[pa.RecordBatch, pa.Array] | None:
+    """One row for each key of ``rows`` with each value of another column, and that column. None where a sum may pass 64
+    bits.
+    """
+    keys, wanted = [*_keys_of(aggregation, rows), other], _wanted(aggregation, rows)
+    try:
+        (*found, others), partials = _grouped(aggregation, keys, wanted)
+    except FunctionError:
+        return None
+    return _as_rows(aggregation, found, partials), others
+
+
+def rows_as_combined(aggregation: Aggregation, rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Each of ``rows`` by itself, in the columns of those that stand for several."""
+    partials = []
+    for partial in aggregation.partials:
+        if partial.field is None:
+            partials.append(pa.repeat(1, rows.num_rows))
+        else:
+            column = rows.column(partial.field)
+            partials.append(column.is_valid() if partial.function == "count" else column)
+    return _as_rows(aggregation, _keys_of(aggregation, rows), partials)
 
 
 def combine_partials(aggregation: Aggregation, keys: Sequence[pa.Array], rows: pa.RecordBatch) -> pa.RecordBatch:
     """One row for each key of rows that stand for several; ``keys`` are its columns."""
     wanted = [(partial.merge, rows.column(partial.name)) for partial in aggregation.partials]
-    return _grouped(aggregation, keys, wanted)
+    return _as_rows(aggregation, *_grouped(aggregation, keys, wanted))
+
+
+def _keys_of(aggregation: Aggregation, rows: pa.RecordBatch) -> list[pa.Array]:
+    return [rows.column(name) for name in aggregation.key_columns]
+
+
+def _wanted(aggregation: Aggregation, rows: pa.RecordBatch) -> list[tuple[str, pa.Array | None]]:
+    return [
+        (partial.function, None if partial.field is None else rows.column(partial.field))
+        for partial in aggregation.partials
+    ]
 
 
 def merge(partials: Sequence[Partial], old: Sequence[pa.Array], new: Sequence[pa.Array]) -> list[pa.Array]:
@@ -235,7 +268,8 @@ def _merged(partial: Partial, old: pa.Array, new: pa.Array) -> pa.Array:
 
 def _grouped(
     aggregation: Aggregation, keys: Sequence[pa.Array], wanted: Sequence[tuple[str, pa.Array | None]]
-) -> pa.RecordBatch:
+) -> tuple[list[pa.Array], list[pa.Array]]:
+    """The columns of keys, each of which is there once, and the partial ones."""
     key_names = [f"key{number}" for number in range(len(keys))]
     by_name = dict(zip(key_names, keys, strict=True))
     columns, functions = dict(by_name), list[tuple[Any, str]]()
@@ -251,8 +285,12 @@ def _grouped(
     found = [column.combine_chunks() for column in grouped.columns]
     key_columns = [found[grouped.schema.names.index(name)] for name in key_names]
     others = [column for name, column in zip(grouped.schema.names, found, strict=True) if name not in key_names]
+    return key_columns, others
+
+
+def _as_rows(aggregation: Aggregation, keys: Sequence[pa.Array], partials: Sequence[pa.Array]) -> pa.RecordBatch:
     schema = pa.schema(list(aggregation.combined_type().arrow_type()))
-    cast = [c.cast(f.type) for c, f in zip([*key_columns, *others], schema, strict=True)]
+    cast = [column.cast(field.type) for column, field in zip([*keys, *partials], schema, strict=True)]
     return pa.RecordBatch.from_arrays(cast, schema=schema)
 
 

@@ -1,4 +1,4 @@
-"""The operators of known aggregates: one before the exchange, which combines rows, and the one that has the state."""
+"""The operator of known aggregates, which has their state."""
 
 from __future__ import annotations
 
@@ -6,54 +6,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from holdfast.runtime.aggregates import Aggregation, combine_partials, combine_rows, merge
-from holdfast.runtime.batch import Batch
+from holdfast.runtime.aggregates import Aggregation, combine_partials, merge
 from holdfast.runtime.keyed_batch import KeyedBatchContext, KeyedBatchOperator
-from holdfast.runtime.operator import Operator
 from holdfast.runtime.plan import OperatorSpec
-from holdfast.runtime.waiting import WaitingRows
 from holdfast.state.descriptors import ValueStateDescriptor
-from holdfast.types.arrow import row_reader, row_writer
 
 _STATE = "aggregates"
 #: Keys whose results leave in one batch at the end of the input.
 _KEYS_AT_ONCE = 65_536
-
-
-class CombineOperator(Operator):
-    """Gives one row for all rows of a key that came in an epoch. Has no state: what it holds leaves with the epoch."""
-
-    def __init__(self, spec: OperatorSpec) -> None:
-        super().__init__(spec)
-        self._aggregation: Aggregation = self.body
-        self._waiting = WaitingRows()
-        self._write_rows = row_writer(self._aggregation.row_type)
-        self._read_rows = row_reader(spec.output_type)
-
-    def process(self, batch: Batch, input_index: int) -> None:
-        if self._waiting.add(batch):
-            self.end_rows()
-
-    def process_watermark(self, watermark: int) -> None:
-        self.end_rows()
-        super().process_watermark(watermark)
-
-    def finish(self) -> None:
-        self.end_rows()
-
-    def end_rows(self) -> None:
-        batches = self._waiting.take()
-        if not batches:
-            return
-        rows = pa.concat_batches([b.arrow if b.arrow is not None else self._write_rows(b.values) for b in batches])
-        try:
-            combined = combine_rows(self._aggregation, rows)
-        except Exception as error:
-            raise self.failure(error, f"one of {rows.num_rows} rows of a batch") from error
-        times: tuple[Any, Any] = (None, None)
-        if self.spec.event_time:
-            times = [None] * combined.num_rows, [self.watermark] * combined.num_rows
-        self.output.collect(Batch(None, *times, arrow=combined, reader=self._read_rows))
 
 
 class AggregateOperator(KeyedBatchOperator):

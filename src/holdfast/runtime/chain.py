@@ -6,6 +6,7 @@ from collections.abc import Container, Iterator, Mapping
 from typing import Any
 
 from holdfast.runtime.batch import Batch
+from holdfast.runtime.combining_router import router_of
 from holdfast.runtime.context import RuntimeContext
 from holdfast.runtime.endpoints import SourceOperator
 from holdfast.runtime.envelope import ChannelStatus, Header
@@ -58,7 +59,7 @@ class Chain:
             for follower in self.spec.links.get(operator_id, ()):
                 _output_of(operator, self.spec.side_links.get(follower)).add_operator(self._by_id[follower])
             for edge_id in self.spec.outputs.get(operator_id, ()):
-                router = Router(self._edges[edge_id], self.subtask, self.subtask, operator.where, self._options)
+                router = router_of(self._edges[edge_id], self.subtask, self.subtask, operator.where, self._options)
                 router.open(RuntimeContext(operator.environment))
                 _output_of(operator, self._edges[edge_id].tag_id).add_collector(router)
                 self._routers[edge_id] = router

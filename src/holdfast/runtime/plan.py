@@ -14,7 +14,7 @@ from holdfast.state.store import StateBackend
 from holdfast.types.typeinfo import TypeInformation
 
 if TYPE_CHECKING:
-    from holdfast.runtime.aggregates import Aggregation
+    from holdfast.runtime.combining import Combination
     from holdfast.runtime.operator import Operator
     from holdfast.runtime.partitioners import Partitioner
 
@@ -72,13 +72,13 @@ class EdgeSpec:
     of_data_frame: bool = False
     #: The side output of the source that it carries; None for its main output.
     tag_id: str | None = None
-    #: Its rows stand for several of the source's: they are combined on the way, for these aggregates.
-    combine: Aggregation | None = None
+    #: Its rows stand for several of the source's: they are combined on the way.
+    combine: Combination | None = None
 
     @property
     def given_type(self) -> TypeInformation:
         """The type of the rows that the source gives."""
-        return self.type_info if self.combine is None else self.combine.row_type
+        return self.type_info if self.combine is None else self.combine.aggregation.row_type
 
 
 @dataclass(frozen=True, slots=True)

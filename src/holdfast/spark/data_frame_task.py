@@ -13,24 +13,19 @@ import pyarrow.compute as pc
 from pyspark import TaskContext
 from pyspark.core.broadcast import Broadcast
 
-from holdfast.runtime.aggregates import Aggregation, combine_rows
 from holdfast.runtime.batch import Batch
+from holdfast.runtime.combining_router import router_of
 from holdfast.runtime.envelope import GROUP_SIZE, Header, pack
 from holdfast.runtime.epoch import Acknowledgement, EpochSpec, OperatorProgress
 from holdfast.runtime.operator import MAX_WATERMARK, MIN_WATERMARK
 from holdfast.runtime.plan import JobPlan
 from holdfast.runtime.router import Outbox, Router
-from holdfast.runtime.waiting import WaitingRows
 from holdfast.spark.combining import CombinedColumns
 from holdfast.spark.epoch_property import announced_epoch
 from holdfast.spark.failures import reporting_failures
 from holdfast.spark.level_task import ArrowFunction, AttemptIdentity, envelope_batches, plan_of
 from holdfast.spark.slices import DataFrameSlice
 from holdfast.types.arrow import row_reader, schema_of
-from holdfast.types.typeinfo import TypeInformation
-
-#: Of rows that wait to be combined. Whoever receives them combines again, so there is little in more.
-_WAITING_ROWS, _WAITING_BYTES = 262_144, 32 << 20
 
 
 class _Origin(NamedTuple):
@@ -81,35 +76,6 @@ def _by_tag(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, pa.RecordB
             yield tag, pa.RecordBatch.from_struct_array(rows)
 
 
-class _Way:
-    """An edge that rows of a DataFrame go to: as they are, or, for aggregates, combined with others of their task."""
-
-    def __init__(self, router: Router, type_info: TypeInformation, aggregation: Aggregation | None) -> None:
-        self._router = router
-        self._aggregation = aggregation
-        self._waiting = WaitingRows(_WAITING_ROWS, _WAITING_BYTES)
-        self._read_rows = row_reader(type_info)
-
-    def collect(self, batch: Batch) -> None:
-        if self._aggregation is None:
-            self._router.collect(batch)
-            return
-        # What the aggregates do not need does not wait with the rest.
-        assert batch.arrow is not None
-        needed = batch.arrow.select(self._aggregation.needed_fields)
-        if self._waiting.add(Batch.of_arrow(needed, self._read_rows)):
-            self._combine(self._aggregation)
-
-    def flush(self) -> None:
-        if self._aggregation is not None and self._waiting:
-            self._combine(self._aggregation)
-        self._router.flush()  # the driver says when a DataFrame has ended
-
-    def _combine(self, aggregation: Aggregation) -> None:
-        rows = pa.concat_batches([batch.arrow for batch in self._waiting.take()])
-        self._router.collect(Batch.of_arrow(combine_rows(aggregation, rows), self._read_rows))
-
-
 class _Output:
     """Where the rows of one DataFrame go."""
 
@@ -129,11 +95,11 @@ class _Output:
         received = edges[0].given_type if combined is None else edges[0].type_info
         self._schema = schema_of(received)
         self._read_rows = row_reader(received)
-        self._ways = []
-        for edge in edges:
-            router = Router(edge, index, index, f"source '{origin.name}'", plan.options)
+        # What Spark has combined is sent as it is.
+        make = router_of if combined is None else Router
+        self._routers = [make(edge, index, index, f"source '{origin.name}'", plan.options) for edge in edges]
+        for router in self._routers:
             router.begin_epoch(outbox, spec.attempt, spec.epoch)
-            self._ways.append(_Way(router, edge.type_info, edge.combine if combined is None else None))
 
     def collect(self, arrow: pa.RecordBatch) -> None:
         columns, read = arrow.columns, arrow.num_rows
@@ -142,12 +108,12 @@ class _Output:
         self.rows += read
         cast = [column.cast(field.type) for column, field in zip(columns, self._schema, strict=True)]
         batch = Batch.of_arrow(pa.RecordBatch.from_arrays(cast, schema=self._schema), self._read_rows)
-        for way in self._ways:
-            way.collect(batch)
+        for router in self._routers:
+            router.collect(batch)
 
     def flush(self) -> None:
-        for way in self._ways:
-            way.flush()
+        for router in self._routers:
+            router.flush()  # the driver says when a DataFrame has ended
 
 
 class _Partition:

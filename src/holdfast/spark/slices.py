@@ -62,7 +62,9 @@ class SlicePlanner:
         """The aggregation that all rows are for. Rows for anybody else would have to be read once more."""
         edge_ids = [edge_id for each in inputs for edge_id in each.edge_ids]
         edges = [edge for edge in self._edges if edge.edge_id in edge_ids]
-        return edges[0].combine if len(inputs) == len(edges) == 1 else None
+        if not len(inputs) == len(edges) == 1 or edges[0].combine is None:
+            return None
+        return edges[0].combine.aggregation
 
 
 class _MicroBatches:

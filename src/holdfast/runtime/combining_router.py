@@ -1,0 +1,76 @@
+"""An edge that sends one row for several."""
+
+from __future__ import annotations
+
+from itertools import accumulate, chain
+
+import pyarrow as pa
+
+from holdfast.errors import HoldfastError
+from holdfast.runtime.aggregates import combine_rows
+from holdfast.runtime.batch import Batch
+from holdfast.runtime.combining import CombinedRows
+from holdfast.runtime.envelope import ChannelStatus
+from holdfast.runtime.plan import EdgeSpec, TaskOptions
+from holdfast.runtime.router import Router
+from holdfast.runtime.waiting import WaitingRows
+from holdfast.types.arrow import row_reader, row_writer
+
+#: Of rows that wait to be combined. Whoever receives them combines again, so there is little in more.
+_WAITING_ROWS, _WAITING_BYTES = 262_144, 32 << 20
+
+
+class CombiningRouter(Router):
+    """The rows of an epoch wait for each other. What is sent says nothing of watermarks between them but what rows
+    carry, so they may wait beyond one.
+    """
+
+    def __init__(self, edge: EdgeSpec, subtask: int, channel: int, where: str, options: TaskOptions) -> None:
+        super().__init__(edge, subtask, channel, where, options)
+        assert edge.combine is not None
+        self._combine = edge.combine
+        self._needed = edge.combine.needed_fields
+        self._waiting = WaitingRows(_WAITING_ROWS, _WAITING_BYTES)
+        self._write_given = row_writer(edge.given_type)
+        self._read_combined = row_reader(edge.type_info)
+
+    def collect(self, batch: Batch) -> None:
+        if not len(batch):
+            return
+        rows = batch.arrow if batch.arrow is not None else self._write_given(batch.values)
+        # What the aggregates do not need does not wait with the rest.
+        needed = Batch(None, batch.timestamps, batch.watermarks, arrow=rows.select(self._needed))
+        if self._waiting.add(needed):
+            self._send_combined()
+
+    def flush(self) -> None:
+        self._send_combined()
+        super().flush()
+
+    def close_epoch(self, status: ChannelStatus) -> None:
+        self._send_combined()
+        super().close_epoch(status)
+
+    def _send_combined(self) -> None:
+        batches = self._waiting.take()
+        if not batches:
+            return
+        try:
+            rows, timestamps, watermarks = self._combined(batches)
+        except HoldfastError as error:
+            error.add_note(f"in {self._where}")
+            raise
+        super().collect(Batch(None, timestamps, watermarks, arrow=rows, reader=self._read_combined))
+
+    def _combined(self, batches: list[Batch]) -> CombinedRows:
+        rows = pa.concat_batches([batch.arrow for batch in batches])
+        if not self._edge.event_time:
+            return CombinedRows(combine_rows(self._combine.aggregation, rows))
+        timestamps = list(chain.from_iterable(batch.timestamps or () for batch in batches))
+        watermarks = chain.from_iterable(batch.watermarks or () for batch in batches)
+        return self._combine.combined(rows, timestamps, list(accumulate(watermarks, max)))
+
+
+def router_of(edge: EdgeSpec, subtask: int, channel: int, where: str, options: TaskOptions) -> Router:
+    """What sends the rows of an edge."""
+    return (Router if edge.combine is None else CombiningRouter)(edge, subtask, channel, where, options)
