@@ -28,6 +28,7 @@ from holdfast.datastream.window import (
     TumblingProcessingTimeWindows,
 )
 from holdfast.errors import FunctionError, ProgramError
+from holdfast.runtime.combining import Panes
 from holdfast.runtime.windowing import by_column
 from holdfast.runtime.windowing.by_column import ColumnWindowOperator
 from holdfast.runtime.windowing.folded_windows import FoldedWindowOperator
@@ -152,6 +153,11 @@ def texts(rows: list[Any]) -> list[str]:
     return sorted(map(repr, rows))
 
 
+def timed(out: list[Any]) -> list[tuple[str, int]]:
+    """What came out, with its times alone."""
+    return [(repr(row), time) for row, (time, _) in out]
+
+
 @pytest.mark.parametrize("backend", ["heap", "lmdb", "rocksdb"])
 @pytest.mark.parametrize("key", [["shop"], ["shop", "till"]], ids=["one", "two"])
 def test_columns_give_what_the_loop_and_the_rows_give(backend: str, key: list[str]) -> None:
@@ -172,6 +178,51 @@ def test_columns_give_what_the_loop_and_the_rows_give(backend: str, key: list[st
         assert list(map(repr, late_by_columns)) == list(map(repr, late))
         assert texts([row for row, _ in looped]) == texts(oracle.fired)
         assert texts(late) == texts([tuple(row) for row in oracle.late])
+
+    check()
+
+
+#: Those whose results do not depend on the order of rows.
+EXACT = {name: aggregate for name, aggregate in AGGREGATES.items() if name != "load"}
+
+
+def exact_options(windows: Windows, key: list[str], backend: str) -> dict[str, Any]:
+    """Without a side output for late rows, which are dropped: then rows are combined on their way."""
+
+    def operation(stream: Any, _: Any) -> Any:
+        return stream.window(windows.assigner()).allowed_lateness(windows.lateness).aggregate(**EXACT)
+
+    return {**options(windows, key, backend), "operation": operation}
+
+
+class ExactOracle(SalesOracle):
+    def result_of(self, key: Any, window: Window, rows: list[Row]) -> tuple[Any, ...]:
+        found = dict(zip(AGGREGATES, expected(rows), strict=True))
+        return (*key, *window, *(found[name] for name in EXACT))
+
+
+@pytest.mark.parametrize("backend", ["heap", "lmdb"])
+@pytest.mark.parametrize("key", [["shop"], ["shop", "till"]], ids=["one", "two"])
+def test_rows_that_were_combined_give_what_each_gives(backend: str, key: list[str]) -> None:
+    """The same results at the same times in the same order, and the same rows are late."""
+
+    @settings(max_examples=60 if backend == "heap" else 6, deadline=None)
+    @given(windows=WINDOWS, steps=stories(), looped=st.booleans())
+    def check(windows: Windows, steps: list[Step], looped: bool) -> None:
+        oracle = ExactOracle(windows.of, lateness=windows.lateness)
+        for step in steps:
+            for row, time, watermark in step.rows:
+                oracle.advance(watermark)
+                oracle.push_row(row, tuple(row[: len(key)]), time)
+        oracle.advance((1 << 63) - 1)
+        with columns(used=True), pytest.MonkeyPatch.context() as patch:
+            patch.setattr(windowed_stream, "combination_of", lambda *_: None)
+            one_by_one, _ = Story(LATE, **exact_options(windows, key, backend)).run(steps)
+        with columns(used=not looped):
+            combined, _ = Story(LATE, **exact_options(windows, key, backend)).run(steps)
+        # How far event time had come when a window fired is told with the rows in between, of which there are fewer.
+        assert timed(combined) == timed(one_by_one)
+        assert texts([row for row, _ in combined]) == texts(oracle.fired)
 
     check()
 
@@ -208,7 +259,38 @@ def test_a_sum_that_passes_64_bits_is_refused(used: bool) -> None:
         assert sorted(map(tuple, windows.take_output())) == [("a", 0, 10, large), ("b", 0, 10, 1)]
         windows.push_all([sale("a", large)], [11])
         with pytest.raises(FunctionError, match=r"A sum of price may pass 64 bits.*reduce\(\)"):
-            windows.push_all([sale("a", 1), sale("a", -1)], [12, 13])
+            windows.push_all([sale("a", 1)], [12]).push_all([sale("a", -1)], [13])
+
+
+def test_a_sum_that_passes_64_bits_only_on_its_way_is_fine_where_rows_are_combined() -> None:
+    large = (1 << 63) - 10
+    with harness(summed) as windows:
+        windows.push_all([sale("a", large)], [1]).push_all([sale("a", 12), sale("a", -12)], [2, 3]).advance_watermark(9)
+        assert [tuple(row) for row in windows.output()] == [("a", 0, 10, large)]
+
+
+def test_times_beyond_what_is_computed_with_are_not_combined() -> None:
+    far = 1 << 61
+    with harness(summed) as windows:
+        windows.push_all([sale("a", 1), sale("a", 2), sale("b", 4)], [far, far, 3]).end_input()
+        start = far - far % 10
+        assert sorted(map(tuple, windows.output())) == [("a", start, start + 10, 3), ("b", 0, 10, 4)]
+
+
+def test_which_rows_are_combined() -> None:
+    def combine(make: Callable[[Any], Any]) -> Any:
+        return node(make).inputs[0].combine
+
+    tumbling, sliding = TumblingEventTimeWindows.of(10, 3), SlidingEventTimeWindows.of(20, 8, 3)
+    assert combine(lambda s: s.window(tumbling).aggregate(rows=Count())).panes == Panes(10, 3)
+    assert combine(lambda s: s.window(sliding).aggregate(rows=Count())).panes == Panes(4, 3)
+    assert combine(lambda s: s.window(TumblingProcessingTimeWindows.of(10)).aggregate(rows=Count())).panes is None
+    assert combine(lambda s: s.window(tumbling).aggregate(load=Sum("weight"))) is None, "sums depend on the order"
+    assert combine(lambda s: s.window(tumbling).aggregate(load=Average("weight"))) is None
+    assert combine(lambda s: s.window(tumbling).side_output_late_data(LATE).aggregate(rows=Count())) is None
+    assert combine(lambda s: s.window(tumbling).trigger(CountTrigger.of(2)).aggregate(rows=Count())) is None
+    assert combine(lambda s: s.window(TumblingEventTimeWindows.of(1 << 60)).aggregate(rows=Count())) is None
+    assert combine(lambda s: s.window(EventTimeSessionWindows.with_gap(5)).aggregate(rows=Count())) is None
 
 
 def summed(stream: Any) -> Any:

@@ -8,12 +8,14 @@ from typing import Any
 from holdfast.errors import ProgramError
 from holdfast.graph.stream_graph import KeyBy
 from holdfast.runtime.aggregates import Aggregate, Aggregation
+from holdfast.runtime.combining import FAR, Combination
 from holdfast.runtime.windowing.assigners import WindowAssigner
 from holdfast.runtime.windowing.known_aggregates import WINDOW_COLUMNS, WindowAggregation
 from holdfast.runtime.windowing.operator import WindowSpec
 from holdfast.runtime.windowing.serializers import TimeWindowSerializer
 from holdfast.runtime.windowing.time_triggers import EventTimeTrigger, ProcessingTimeTrigger
 from holdfast.runtime.windowing.time_windows import (
+    FixedSizeWindows,
     SlidingEventTimeWindows,
     SlidingProcessingTimeWindows,
     TumblingEventTimeWindows,
@@ -91,6 +93,18 @@ def windows_by_column(spec: WindowSpec, key_type: TypeInformation) -> bool:
     """
     keys = key_type.field_types if isinstance(key_type, TupleTypeInfo) else (key_type,)
     return has_fixed_windows(spec) and all(isinstance(one, BasicTypeInfo) and one.basic in COLUMN_KEYS for one in keys)
+
+
+def combination_of(spec: WindowSpec, aggregation: Aggregation) -> Combination | None:
+    """How the rows of windows by column are put together before the exchange. None where what comes of them would not
+    be the same to the last bit, where late rows themselves are needed, and for windows without a sensible end.
+    """
+    assigner = spec.assigner
+    assert isinstance(assigner, FixedSizeWindows), "others are not by column"
+    if not aggregation.exact or spec.late_tag is not None or assigner.size + assigner.slide >= FAR:
+        return None
+    # By the clock, rows are in the windows of the time at which they arrive.
+    return Combination(aggregation, assigner.panes() if assigner.is_event_time() else None)
 
 
 def has_fixed_windows(spec: WindowSpec) -> bool:

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
-from holdfast.datastream.column_functions import has_fixed_windows, window_aggregation_of, windows_by_column
+from holdfast.datastream.column_functions import (
+    combination_of,
+    has_fixed_windows,
+    window_aggregation_of,
+    windows_by_column,
+)
 from holdfast.datastream.functions import AggregateFunction, ReduceFunction
 from holdfast.datastream.window_functions import (
     AllWindowFunction,
@@ -15,6 +21,7 @@ from holdfast.datastream.window_functions import (
 from holdfast.errors import ProgramError
 from holdfast.graph.stream_graph import KeyBy
 from holdfast.runtime.aggregates import Aggregate
+from holdfast.runtime.combining import Combination
 from holdfast.runtime.output_tag import OutputTag
 from holdfast.runtime.windowing.assigners import MergingWindowAssigner, WindowAssigner
 from holdfast.runtime.windowing.by_column import ColumnWindowOperator
@@ -32,7 +39,7 @@ from holdfast.runtime.windowing.functions import (
     ReduceFirst,
     WindowProcess,
 )
-from holdfast.runtime.windowing.known_aggregates import GiveRow, KnownAggregates
+from holdfast.runtime.windowing.known_aggregates import GiveRow, KnownAggregates, WindowAggregation
 from holdfast.runtime.windowing.listed_windows import ListedWindowOperator
 from holdfast.runtime.windowing.operator import WindowOperator, WindowSpec
 from holdfast.runtime.windowing.session_windows import DynamicEventTimeSessionWindows, EventTimeSessionWindows
@@ -185,14 +192,22 @@ class _Windowed(WindowSettings):
                 "aggregates need neither; a map() behind them makes other rows of their results."
             )
         known = window_aggregation_of(self.get_input_type(), self._known_key(), self._assigner, aggregates)
-        function, behind = KnownAggregates(known.aggregation), GiveRow(known)
         if self._evictor is not None:
-            return self._evicting("Window Aggregate", AggregateFirst(function, behind), known.output_type())
-        contents = AggregatingStateDescriptor(CONTENTS, function, known.aggregation.state_type())
-        spec = self.spec(contents, behind)
-        by_column = windows_by_column(spec, self._stream.get_key_type())
-        operator = ColumnWindowOperator if by_column else operator_of(spec)
-        return self._add_operator("Window Aggregate", operator, spec, known.output_type())
+            first = AggregateFirst(KnownAggregates(known.aggregation), GiveRow(known))
+            return self._evicting("Window Aggregate", first, known.output_type())
+        spec = self._known_spec(known)
+        if not windows_by_column(spec, self._stream.get_key_type()):
+            return self._add_operator("Window Aggregate", operator_of(spec), spec, known.output_type())
+        combine = combination_of(spec, known.aggregation)
+        if combine is not None:
+            spec = self._known_spec(replace(known, combined=True))
+        return self._add_operator("Window Aggregate", ColumnWindowOperator, spec, known.output_type(), combine)
+
+    def _known_spec(self, known: WindowAggregation) -> WindowSpec:
+        function = KnownAggregates(known.aggregation, known.combined)
+        return self.spec(
+            AggregatingStateDescriptor(CONTENTS, function, known.aggregation.state_type()), GiveRow(known)
+        )
 
     def _known_key(self) -> KeyBy | None:
         """The key that rows of known aggregates begin with."""
@@ -234,9 +249,16 @@ class _Windowed(WindowSettings):
         return self._add_operator(name, operator_of(spec), spec, output_type)
 
     def _add_operator(
-        self, name: str, operator: type[WindowOperator], spec: WindowSpec, output_type: Any
+        self,
+        name: str,
+        operator: type[WindowOperator],
+        spec: WindowSpec,
+        output_type: Any,
+        combine: Combination | None = None,
     ) -> DataStream:
-        return self._stream._add(name, operator, spec, output_type)
+        """``combine``: how rows are put together on their way to it."""
+        rows = replace(self._stream._connection(), combine=combine)
+        return self._stream._add_node(name, operator, spec, output_type, [rows])
 
 
 class WindowedStream(_Windowed):
@@ -256,9 +278,14 @@ class AllWindowedStream(_Windowed):
         return None
 
     def _add_operator(
-        self, name: str, operator: type[WindowOperator], spec: WindowSpec, output_type: Any
+        self,
+        name: str,
+        operator: type[WindowOperator],
+        spec: WindowSpec,
+        output_type: Any,
+        combine: Combination | None = None,
     ) -> DataStream:
-        return super()._add_operator(name, operator, spec, output_type).force_non_parallel()
+        return super()._add_operator(name, operator, spec, output_type, combine).force_non_parallel()
 
 
 def operator_of(spec: WindowSpec) -> type[WindowOperator]:

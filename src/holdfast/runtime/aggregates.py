@@ -8,7 +8,7 @@ merged a column at a time.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -21,6 +21,7 @@ from holdfast.types.typeinfo import (
     BasicTypeInfo,
     FieldsTypeInfo,
     PickledBytesTypeInfo,
+    RowTypeInfo,
     TupleTypeInfo,
     TypeInformation,
     Types,
@@ -46,6 +47,11 @@ class Partial:
     def name(self) -> str:
         """What it is, in stored state too."""
         return f"{self.function}({'*' if self.field is None else self.field})"
+
+    @property
+    def of_combined(self) -> Partial:
+        """The same, made of rows that stand for several."""
+        return replace(self, function=self.merge, field=self.name)
 
     @property
     def summed(self) -> str:
@@ -165,6 +171,11 @@ class Aggregation:
         return tuple(dict.fromkeys(p for _, aggregate in self.aggregates for p in aggregate.partials(fields)))
 
     @property
+    def exact(self) -> bool:
+        """Whether results are the same, to the last bit, in whatever order rows are put together."""
+        return not any(partial.function == "sum" and partial.type_info == Types.DOUBLE() for partial in self.partials)
+
+    @property
     def needed_fields(self) -> list[str]:
         """The columns of rows that it looks at."""
         used = {*self.key_columns, *(partial.field for partial in self.partials)}
@@ -177,11 +188,11 @@ class Aggregation:
         partials = self.partials
         return TupleTypeInfo([partial.type_info for partial in partials], [partial.name for partial in partials])
 
-    def combined_type(self) -> TypeInformation:
+    def combined_type(self) -> RowTypeInfo:
         """Of rows that stand for several: the key columns, and the partial ones."""
         names = [*self.key_columns, *(partial.name for partial in self.partials)]
         types = [*(self.fields[name] for name in self.key_columns), *(p.type_info for p in self.partials)]
-        return Types.ROW_NAMED(names, types)
+        return RowTypeInfo(tuple(types), tuple(names))
 
     def output_type(self) -> TypeInformation:
         names = [*self.key_columns, *(name for name, _ in self.aggregates)]

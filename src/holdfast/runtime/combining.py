@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import gcd
 from typing import NamedTuple
 
 import numpy as np
@@ -23,8 +22,8 @@ from holdfast.types.typeinfo import TypeInformation
 
 Numbers = npt.NDArray[np.int64]
 
-#: Times beyond it are not computed with in 64 bits.
-_FAR = 1 << 60
+#: Times, and lengths of time, beyond it are not computed with in 64 bits.
+FAR = 1 << 60
 
 
 @dataclass(frozen=True)
@@ -33,11 +32,6 @@ class Panes:
 
     size: int
     offset: int
-
-    @classmethod
-    def of(cls, size: int, slide: int, offset: int) -> Panes:
-        """Of windows of a size, of which one starts every ``slide``: they start and end where panes do."""
-        return cls(gcd(size, slide), offset)
 
     def starts_of(self, times: Numbers) -> Numbers:
         return times - (times - self.offset) % self.size
@@ -68,10 +62,15 @@ class Combination:
         # Without any column nobody knows how many rows there are.
         return self.aggregation.needed_fields or list(self.aggregation.row_type.field_names[:1])
 
-    def combined(
+    def combined(self, rows: pa.RecordBatch) -> CombinedRows:
+        """Of rows without event times. Windows that need them say so when such rows arrive."""
+        combine = combine_rows if self.panes is None else rows_as_combined
+        return CombinedRows(combine(self.aggregation, rows))
+
+    def combined_in_time(
         self, rows: pa.RecordBatch, timestamps: Sequence[int | None], watermarks: Sequence[int]
     ) -> CombinedRows:
-        """``watermarks`` never go back."""
+        """Of rows with event times. ``watermarks`` never go back."""
         if self.panes is None:
             combined, first = combine_rows(self.aggregation, rows), watermarks[0]
             return CombinedRows(combined, [None] * combined.num_rows, [first] * combined.num_rows)
@@ -82,7 +81,7 @@ class Combination:
     ) -> CombinedRows:
         if None not in timestamps:
             times, passed = (np.array(some, dtype=np.int64) for some in (timestamps, watermarks))
-            if max(-int(times.min()), int(times.max())) < _FAR:
+            if max(-int(times.min()), int(times.max())) < FAR:
                 starts = panes.starts_of(times)
                 together = starts + (panes.size - 1) > passed
                 found = self._together(rows, starts, together)

@@ -7,7 +7,6 @@ from itertools import accumulate, chain
 import pyarrow as pa
 
 from holdfast.errors import HoldfastError
-from holdfast.runtime.aggregates import combine_rows
 from holdfast.runtime.batch import Batch
 from holdfast.runtime.combining import CombinedRows
 from holdfast.runtime.envelope import ChannelStatus
@@ -65,10 +64,10 @@ class CombiningRouter(Router):
     def _combined(self, batches: list[Batch]) -> CombinedRows:
         rows = pa.concat_batches([batch.arrow for batch in batches])
         if not self._edge.event_time:
-            return CombinedRows(combine_rows(self._combine.aggregation, rows))
+            return self._combine.combined(rows)
         timestamps = list(chain.from_iterable(batch.timestamps or () for batch in batches))
         watermarks = chain.from_iterable(batch.watermarks or () for batch in batches)
-        return self._combine.combined(rows, timestamps, list(accumulate(watermarks, max)))
+        return self._combine.combined_in_time(rows, timestamps, list(accumulate(watermarks, max)))
 
 
 def router_of(edge: EdgeSpec, subtask: int, channel: int, where: str, options: TaskOptions) -> Router:

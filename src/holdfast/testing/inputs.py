@@ -7,11 +7,12 @@ from dataclasses import replace
 from typing import Any
 
 from holdfast.runtime.batch import Batch
+from holdfast.runtime.combining_router import router_of
 from holdfast.runtime.envelope import ChannelStatus
 from holdfast.runtime.operator import MIN_WATERMARK
 from holdfast.runtime.partitioners import Forward, KeyGroupHash
 from holdfast.runtime.plan import EdgeSpec, TaskOptions
-from holdfast.runtime.router import Outbox, Router
+from holdfast.runtime.router import Outbox
 
 
 class Input:
@@ -23,7 +24,7 @@ class Input:
         if not isinstance(edge.partitioner, KeyGroupHash):
             # Whatever deals rows out in the job, those that are pushed are the ones that came to this subtask.
             edge = replace(edge, partitioner=Forward())
-        self._router = Router(edge, subtask, 0, where, options)
+        self._router = router_of(edge, subtask, 0, where, options)
 
     def begin_epoch(self, inbox: Outbox) -> None:
         self._router.begin_epoch(inbox)

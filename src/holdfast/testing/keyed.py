@@ -32,7 +32,7 @@ class KeyedView(Harness):
         """Whether this subtask is the one that a row of an input goes to."""
         edge = self._epochs.inputs[input_index].edge
         bound = edge.partitioner.bind(0, edge.target_parallelism, "the harness")
-        targets = bound.route(Batch([value]), row_writer(edge.type_info)([value])).targets
+        targets = bound.route(Batch([value]), row_writer(edge.given_type)([value])).targets
         return targets is not None and int(targets[0]) == self._setup.subtask
 
     def owns_key(self, key: Any) -> bool:

@@ -32,6 +32,7 @@ class ColumnWindowOperator(FixedWindowOperator):
         super().__init__(spec)
         self._known: WindowAggregation = self.plan.function.known  # type: ignore[attr-defined]  # GiveRow
         self._partials = self._known.aggregation.partials
+        self._taken = self._known.taken
         self._read_rows = row_reader(spec.output_type)
         #: The watermark in force for what timers emit.
         self._handed_at = MIN_WATERMARK
@@ -51,7 +52,7 @@ class ColumnWindowOperator(FixedWindowOperator):
         assert batch.arrow is not None
         columns: dict[str | None, Values | None] = {None: None}
         after: list[list[Any]] = []
-        for place, partial in enumerate(self._partials):
+        for place, partial in enumerate(self._taken):
             if partial.field not in columns:
                 columns[partial.field] = Values.of(batch.arrow.column(partial.field), rows)
             kept = [None if one is None else one[place] for one in before]

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from holdfast.runtime.batch import Batch
+from holdfast.runtime.combining import FAR
 from holdfast.runtime.plan import OperatorSpec
 from holdfast.runtime.windowing.folding import Groups, Numbers
 from holdfast.runtime.windowing.rows_first import RowsFirstOperator
@@ -28,8 +29,6 @@ from holdfast.state.timers import TimeDomain, TimerQueue
 
 #: Rows in windows that are folded at once, so that windows fire before too many others are begun.
 _MOST_MEMBERS = 500_000
-#: Times, and lengths of time, beyond it are not computed with in 64 bits.
-_FAR = 1 << 60
 
 
 class KeysOfBatch:
@@ -71,7 +70,7 @@ class FixedWindowOperator(RowsFirstOperator):
     def __init__(self, spec: OperatorSpec) -> None:
         super().__init__(spec)
         self._assigner: FixedSizeWindows = self.plan.assigner  # type: ignore[assignment]  # no other comes here
-        self._far = self._assigner.size + self._assigner.slide + self._lateness >= _FAR
+        self._far = self._assigner.size + self._assigner.slide + self._lateness >= FAR
         #: In the order of their ends. At none of these times there is a timer.
         self._passing: deque[PassingWindow] = deque()
 
@@ -120,7 +119,7 @@ class FixedWindowOperator(RowsFirstOperator):
         if timestamps is None or None in timestamps:
             return None
         times: Numbers = np.array(timestamps, dtype=np.int64)
-        return times if max(-int(times.min()), int(times.max())) < _FAR else None
+        return times if max(-int(times.min()), int(times.max())) < FAR else None
 
     def _take_rows(self, batch: Batch, times: Numbers) -> bool:
         """False, with nothing done, where a loop must do it."""

@@ -88,12 +88,19 @@ def _getter(row_type: TypeInformation, names: Sequence[str], field: str | None) 
 
 
 class KnownAggregates:
-    """An aggregate function: its accumulators are tuples of partial values, which are never changed in place."""
+    """An aggregate function: its accumulators are tuples of partial values, which are never changed in place.
+    ``combined``: its rows stand for several, and are accumulators themselves.
+    """
 
-    def __init__(self, aggregation: Aggregation) -> None:
-        row_type, partials = aggregation.row_type, aggregation.partials
+    def __init__(self, aggregation: Aggregation, combined: bool = False) -> None:
+        partials = aggregation.partials
+        row_type = aggregation.combined_type() if combined else aggregation.row_type
+        taken = [one.of_combined if combined else one for one in partials]
         self._start = tuple(0 if one.function in ("count", "count_all") else None for one in partials)
-        self._steps = [(_getter(row_type, row_type.field_names, p.field), _step(p.function, p)) for p in partials]
+        self._steps = [
+            (_getter(row_type, row_type.field_names, one.field), _step(one.function, kept))
+            for one, kept in zip(taken, partials, strict=True)
+        ]
         self._merges = [_step(one.merge, one) for one in partials]
         fields = aggregation.fields
         self._results = [
@@ -121,6 +128,13 @@ class WindowAggregation:
     aggregation: Aggregation
     #: Windows of time have a start and an end, which the rows begin with behind the key.
     timed: bool
+    #: The rows that come stand for several.
+    combined: bool = False
+
+    @property
+    def taken(self) -> list[Partial]:
+        """What each kept column is made of, in the rows that come."""
+        return [one.of_combined if self.combined else one for one in self.aggregation.partials]
 
     def output_type(self) -> RowTypeInfo:
         keys, fields = self.aggregation.key_columns, self.aggregation.fields

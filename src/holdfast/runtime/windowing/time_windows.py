@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Collection
+from math import gcd
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from holdfast.errors import ProgramError
+from holdfast.runtime.combining import Panes
 from holdfast.runtime.windowing.assigner_context import WindowAssignerContext
 from holdfast.runtime.windowing.assigners import WindowAssigner
 from holdfast.runtime.windowing.serializers import TimeWindowSerializer
@@ -70,6 +72,10 @@ class FixedSizeWindows(WindowAssigner[Any, TimeWindow]):
     def most_windows(self) -> int:
         """So many windows have a time at most."""
         return -(-self._size // self._slide)
+
+    def panes(self) -> Panes:
+        """Spans of time that are in a window as a whole or not at all."""
+        return Panes(gcd(self._size, self._slide), self._offset)
 
     def starts_of(self, times: Numbers) -> tuple[Numbers, Numbers]:
         """The windows of many times, in the order of ``windows_of``: which time each of them is of, and its start."""
