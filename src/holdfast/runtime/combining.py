@@ -3,8 +3,9 @@
 Of windows by event time, rows are put together that are in the same windows: those of one pane of time. That must not
 change which of them are late. Event time goes on from row to row, and windows end between them. As long as a pane has
 not ended for the subtask that sends its rows, it has not for whoever receives them, whose event time is the lowest of
-all that send to it: so these rows may come all at once, before event time goes on. Rows behind the end of their pane
-are sent one by one, with the event time that they came at: whether they are late is found out where they arrive.
+all that send to it: so these rows may come all at once, at any event time before the end of their pane. Rows behind the
+end of their pane are sent one by one, at the event time that they came at: whether they are late is found out where
+they arrive. What is in a window that ends has an earlier end, and comes before that.
 """
 
 from __future__ import annotations
@@ -79,27 +80,33 @@ class Combination:
     def _by_pane(
         self, panes: Panes, rows: pa.RecordBatch, timestamps: Sequence[int | None], watermarks: Sequence[int]
     ) -> CombinedRows:
-        if None not in timestamps:
-            times, passed = (np.array(some, dtype=np.int64) for some in (timestamps, watermarks))
-            if max(-int(times.min()), int(times.max())) < FAR:
-                starts = panes.starts_of(times)
-                together = starts + (panes.size - 1) > passed
-                found = self._together(rows, starts, together)
-                if found is not None:
-                    some, their_starts = found
-                    late = ~together
-                    alone = rows_as_combined(self.aggregation, rows.filter(pa.array(late)))
-                    return CombinedRows(
-                        pa.concat_batches([some, alone]),
-                        [*their_starts, *times[late].tolist()],
-                        [watermarks[0]] * len(their_starts) + passed[late].tolist(),
-                    )
-        return CombinedRows(rows_as_combined(self.aggregation, rows), timestamps, list(watermarks))
+        found = None if None in timestamps else self._in_order(panes, rows, timestamps, watermarks)
+        if found is None:
+            return CombinedRows(rows_as_combined(self.aggregation, rows), timestamps, list(watermarks))
+        return found
 
-    def _together(
-        self, rows: pa.RecordBatch, starts: Numbers, together: npt.NDArray[np.bool_]
-    ) -> tuple[pa.RecordBatch, list[int]] | None:
-        if not together.all():
-            rows, starts = rows.filter(pa.array(together)), starts[together]
-        found = combine_rows_by(self.aggregation, rows, pa.array(starts))
-        return None if found is None else (found[0], found[1].to_pylist())
+    def _in_order(
+        self, panes: Panes, rows: pa.RecordBatch, timestamps: Sequence[int | None], watermarks: Sequence[int]
+    ) -> CombinedRows | None:
+        """Rows by the event time that they come at. None where all of them must go one by one."""
+        times, passed = (np.array(some, dtype=np.int64) for some in (timestamps, watermarks))
+        if max(-int(times.min()), int(times.max())) >= FAR:
+            return None
+        starts = panes.starts_of(times)
+        alone = starts + (panes.size - 1) <= passed
+        others = rows
+        if alone.any():
+            others, starts = rows.filter(pa.array(~alone)), starts[~alone]
+        found = combine_rows_by(self.aggregation, others, pa.array(starts))
+        if found is None:
+            return None
+        combined, starts = found[0], found[1].to_numpy()
+        # As late as they may come, and no later than the last of all rows: then windows end between them as they did.
+        came = np.minimum(starts + (panes.size - 2), passed[-1])
+        if alone.any():
+            combined = pa.concat_batches([combined, rows_as_combined(self.aggregation, rows.filter(pa.array(alone)))])
+            starts, came = np.append(starts, times[alone]), np.append(came, passed[alone])
+        if (came[1:] < came[:-1]).any():
+            order = np.argsort(came, kind="stable")
+            combined, starts, came = combined.take(pa.array(order)), starts[order], came[order]
+        return CombinedRows(combined, starts.tolist(), came.tolist())
