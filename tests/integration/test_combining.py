@@ -22,6 +22,7 @@ from holdfast.datastream import DataStream, RuntimeExecutionMode
 from holdfast.datastream.aggregates import Average, Count, Max, Min, Sum
 from holdfast.errors import JobExecutionError, ProgramError
 from holdfast.runtime.aggregates import Aggregation, combine_partials, combine_rows
+from holdfast.runtime.combining import Combination
 from holdfast.spark.combining import plan_to_combine
 from holdfast.spark.epoch_runner import _SINGLE_SLOT
 from holdfast.spark.session import _EPOCH_SETTINGS
@@ -63,12 +64,12 @@ def table_of(frame: Any, wanted: Aggregation) -> pa.RecordBatch:
 
 def by_spark(frame: Any, wanted: Aggregation) -> dict[Any, tuple[Any, ...]]:
     """What Spark has combined, put together; every row must be counted."""
-    combined = plan_to_combine(frame, wanted)
+    combined = plan_to_combine(frame, Combination(wanted))
     assert combined is not None
     rows = combined.shape.data_frame(frame.sparkSession, combined.plan.execute())
     table = rows.toArrow()
     batch = pa.RecordBatch.from_arrays([column.combine_chunks() for column in table.columns], schema=table.schema)
-    columns, counted = combined.columns.read(batch)
+    columns, counted, *_ = combined.columns.read(batch)
     assert counted == frame.count()
     schema = schema_of(wanted.combined_type())
     arrays = [column.cast(field.type) for column, field in zip(columns, schema, strict=True)]
@@ -137,7 +138,7 @@ def test_the_greatest_number_is_not_nan(spark: Any) -> None:
 def test_only_the_first_half_of_an_aggregation_is_done(spark: Any) -> None:
     """Without an exchange each partition gives a row for each of its keys."""
     frame = spark.range(0, 400, 1, 4).selectExpr("id % 5 AS k", "id AS v")
-    combined = plan_to_combine(frame, aggregation(frame, rows=Count(), total=Sum("v")))
+    combined = plan_to_combine(frame, Combination(aggregation(frame, rows=Count(), total=Sum("v"))))
     assert combined is not None
     rows = combined.shape.data_frame(spark, combined.plan.execute())
     assert rows.rdd.getNumPartitions() == 4
@@ -189,7 +190,7 @@ def check_combined(frame: Any) -> None:
 def test_of_a_plan_that_spark_has_shortened_it_takes_no_part(spark: Any) -> None:
     """Its columns would not be those that are looked for: both sums are one."""
     frame = numbered(spark, "id % 3 AS k", "1 AS v", "1 AS w")
-    assert plan_to_combine(frame, aggregation(frame, a=Sum("v"), b=Sum("w"))) is None
+    assert plan_to_combine(frame, Combination(aggregation(frame, a=Sum("v"), b=Sum("w")))) is None
 
 
 KEYS = {
@@ -264,12 +265,12 @@ def test_spark_does_not_combine_what_it_would_get_wrong(spark: Any) -> None:
     frame = spark.range(9).selectExpr("id AS k", "id AS v", "CAST(id AS INT) AS n")
     with setting(spark, "spark.sql.ansi.enabled", "false"):
         # Its sums would go around 64 bits; those of smaller numbers cannot.
-        assert plan_to_combine(frame, aggregation(frame, total=Sum("v"))) is None
-        assert plan_to_combine(frame, aggregation(frame, mean=Average("v"))) is None
-        assert plan_to_combine(frame, aggregation(frame, total=Sum("n"), most=Max("v"))) is not None
+        assert plan_to_combine(frame, Combination(aggregation(frame, total=Sum("v")))) is None
+        assert plan_to_combine(frame, Combination(aggregation(frame, mean=Average("v")))) is None
+        assert plan_to_combine(frame, Combination(aggregation(frame, total=Sum("n"), most=Max("v")))) is not None
     # To this collation 'a' and 'A' are one text.
     collated = spark.range(4).selectExpr("CAST(id AS STRING) COLLATE UTF8_LCASE AS k", "CAST(id AS INT) AS n")
-    assert plan_to_combine(collated, aggregation(collated, total=Sum("n"))) is None
+    assert plan_to_combine(collated, Combination(aggregation(collated, total=Sum("n")))) is None
 
 
 def totals_of(stream: DataStream) -> dict[Any, tuple[Any, ...]]:

@@ -36,6 +36,7 @@ from holdfast.graph.submission import submit
 from holdfast.runtime.endpoints import SourceOperator
 from holdfast.runtime.operator import Operator
 from holdfast.runtime.source import Source, SourceFunction
+from holdfast.spark.event_time import EventTimeColumn
 from holdfast.spark.planned_rows import check_not_observed
 from holdfast.spark.stream_plan import sources_of
 from holdfast.types.resolve import resolve
@@ -205,7 +206,7 @@ class StreamExecutionEnvironment:
 
     def from_data_frame(self, data_frame: Any, source_name: str = "DataFrame") -> DataStream:
         """The rows of a Spark DataFrame, which Spark itself reads and splits: a bounded one whole, in one epoch, a
-        streaming one by its micro-batches.
+        streaming one by its micro-batches. One with ``withWatermark()`` has event time by that.
         """
         if not hasattr(data_frame, "mapInArrow"):
             raise ProgramError(f"from_data_frame() takes a Spark DataFrame; got {type(data_frame).__name__}.")
@@ -213,8 +214,10 @@ class StreamExecutionEnvironment:
             sources_of([source_name], [data_frame])
         else:
             check_not_observed(source_name, data_frame)
-        node = self.add_node(source_name, None, None, resolve(data_frame.schema), [])
-        node.data_frame = data_frame
+        column = EventTimeColumn.of(source_name, data_frame)
+        row_type = resolve(data_frame.schema)
+        node = self.add_node(source_name, None, None, row_type, [], event_time=column is not None)
+        node.data_frame, node.event_time_column = data_frame, column
         node.parallelism = 1
         return DataStream(self, node)
 

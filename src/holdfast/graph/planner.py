@@ -147,6 +147,13 @@ def _operator_spec(graph: JobGraph, operator: JobOperator) -> OperatorSpec:
 def _data_frames(graph: JobGraph, edge_ids: Mapping[JobEdge, int]) -> tuple[DataFrameInput, ...]:
     sources = [o for o in graph.operators if o.node.data_frame is not None]
     return tuple(
-        DataFrameInput(group, o.operator_id, o.name, o.node.data_frame, tuple(edge_ids[e] for e in graph.outputs_of(o)))
+        DataFrameInput(
+            group,
+            o.operator_id,
+            o.name,
+            o.node.data_frame,
+            tuple(edge_ids[e] for e in graph.outputs_of(o)),
+            o.node.event_time_column,
+        )
         for group, o in enumerate(sources, start=1)
     )

@@ -13,6 +13,7 @@ from holdfast.runtime.operator import Operator
 from holdfast.runtime.output_tag import OutputTag
 from holdfast.runtime.partitioners import Partitioner
 from holdfast.runtime.watermarks import TimestampsAndWatermarksOperator
+from holdfast.spark.event_time import EventTimeColumn
 from holdfast.state.descriptors import MapStateDescriptor
 from holdfast.state.key_migration import KeyMigrations
 from holdfast.types.typeinfo import TypeInformation
@@ -82,6 +83,8 @@ class Node:
     parallelism_limit: int | None = None
     #: Set for ``from_data_frame``: the DataFrame, which Spark reads in level 0.
     data_frame: Any = None
+    #: Its column of event time, if it has one.
+    event_time_column: EventTimeColumn | None = None
     is_sink: bool = False
     #: What was given to ``broadcast()`` of the stream on its second input.
     broadcast_states: tuple[MapStateDescriptor, ...] = ()

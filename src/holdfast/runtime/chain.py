@@ -41,6 +41,8 @@ class Chain:
         #: Rows of some inputs have event times and others have none; what comes out of the head has.
         self._times_differ = len({edges[edge].event_time for edge in spec.inputs}) > 1
         self._routers: dict[int, Router] = {}
+        #: What the partitions of DataFrames say of event time in this epoch, by edge.
+        self._promised: dict[int, int] = {}
         self.finished = False
         #: It finished because its input was cut off, not because that ended.
         self._drained = False
@@ -114,6 +116,7 @@ class Chain:
 
     def begin_epoch(self, epoch: int, nonce: str, outbox: Outbox, drain: bool = False) -> None:
         self._draining = drain
+        self._promised.clear()
         for operator in self.operators:
             operator.environment.epoch, operator.environment.nonce = epoch, nonce
             operator.rows_in = operator.output.rows = 0
@@ -154,13 +157,17 @@ class Chain:
             batch = self._readers[edge_id].read(header, body)
             if self._times_differ and batch.timestamps is None:
                 batch.timestamps, batch.watermarks = [None] * len(batch), [self._gate.current()] * len(batch)
+            elif edge.of_data_frame and batch.watermarks is not None:
+                batch.watermarks = [self._gate.current()] * len(batch)
             elif batch.watermarks is not None:
                 batch.watermarks = self._gate.cap(edge_id, channel, batch.watermarks)
             if self.head.spec.batch and batch.watermarks is not None:
                 # Rows that timers gave at the end of the input before come with the last watermark, and are not late.
                 batch.watermarks = [MIN_WATERMARK] * len(batch)
             self.push(batch, edge.input_index)
-        if header.status is not None:
+        if header.status is not None and edge.of_data_frame:
+            self._promised[edge_id] = max(self._promised.get(edge_id, MIN_WATERMARK), header.status.watermark)
+        elif header.status is not None:
             self._take_status(edge_id, channel, header.status)
 
     def _take_status(self, edge_id: int, channel: int, status: ChannelStatus) -> None:
@@ -175,13 +182,15 @@ class Chain:
     def end_input(self, data_frames_read: Container[str] = ()) -> None:
         """All envelopes of the epoch are through: if every channel ended, so does this chain.
 
-        The partitions of a DataFrame are one channel, which the driver ends: there may be none of them, and after a
-        restore it is not read again.
+        The partitions of a DataFrame are one channel. Its event time goes on when all of them are through. The driver
+        ends it: there may be none of them, and after a restore it is not read again.
         """
         self.head.begin_batch(0)
         for edge_id in self.spec.inputs:
             if self._edges[edge_id].of_data_frame and self._edges[edge_id].source_operator in data_frames_read:
                 self._take_status(edge_id, 0, ChannelStatus(MAX_WATERMARK, False, True))
+            elif edge_id in self._promised:
+                self._take_status(edge_id, 0, ChannelStatus(self._promised[edge_id], False, False))
         if not self.finished and self.spec.inputs and self._gate.ended:
             self._finish()
 

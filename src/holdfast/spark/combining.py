@@ -12,7 +12,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -23,6 +23,8 @@ from pyspark.sql.types import DoubleType, FloatType, LongType, StringType, Struc
 
 from holdfast.errors import FunctionError
 from holdfast.runtime.aggregates import Aggregation, Partial, too_large
+from holdfast.runtime.combining import Combination
+from holdfast.spark.event_time import EventTimeColumn
 from holdfast.spark.planned_rows import RowShape
 
 #: With it a sum that passes 64 bits is an error; without it, it goes around.
@@ -30,6 +32,8 @@ _ANSI = "spark.sql.ansi.enabled"
 _OVERFLOW = "[ARITHMETIC_OVERFLOW]"
 _CONTEXT = "\n== "
 _AGGREGATES = ("HashAggregateExec", "SortAggregateExec")
+#: Columns beside those of rows: their event time in milliseconds, and the start of its pane.
+_MILLIS, _START = "millis", "pane_start"
 
 
 @dataclass(frozen=True)
@@ -40,42 +44,75 @@ class CombinedColumns:
     places: tuple[tuple[int, bool], ...]
     #: Of the numbers of rows that combined ones stand for.
     counted: int
+    #: Of the newest event times of these rows, and of the starts of their panes.
+    newest: int | None = None
+    starts: int | None = None
 
-    def read(self, rows: pa.RecordBatch) -> tuple[list[pa.Array], int]:
-        """The columns of combined rows, and how many rows they stand for."""
+    def read(self, rows: pa.RecordBatch) -> SparkCombined:
         columns = [pc.negate(rows.column(place)) if turned else rows.column(place) for place, turned in self.places]
-        return columns, pc.sum(rows.column(self.counted), min_count=0).as_py()
+        return SparkCombined(
+            columns,
+            pc.sum(rows.column(self.counted), min_count=0).as_py(),
+            None if self.newest is None else rows.column(self.newest),
+            None if self.starts is None else rows.column(self.starts),
+        )
+
+
+class SparkCombined(NamedTuple):
+    """Rows that Spark has combined: their columns, how many rows they stand for, the newest event times of these, and
+    the times that they have themselves, which are the starts of panes.
+    """
+
+    columns: list[pa.Array]
+    counted: int
+    newest: pa.Array | None
+    times: pa.Array | None
 
 
 @dataclass(frozen=True)
 class CombiningPlan:
-    """Gives one row for each key of each partition."""
+    """Gives one row for each key of each partition, in each pane of event time if there are panes."""
 
     plan: Any
     shape: RowShape
     columns: CombinedColumns
 
 
-def plan_to_combine(frame: DataFrame, aggregation: Aggregation) -> CombiningPlan | None:
+def plan_to_combine(
+    frame: DataFrame, combination: Combination, event_time: EventTimeColumn | None = None
+) -> CombiningPlan | None:
     """None where Spark's results might not be those of Arrow, or where it would do more than to combine."""
+    aggregation, panes = combination.aggregation, combination.panes
     names, schema = list(aggregation.row_type.field_names), frame.schema
-    if not _agrees_with_arrow(frame, names, aggregation):
+    if not _agrees_with_arrow(frame, names, aggregation) or (event_time is not None and not event_time.is_instant):
         return None
     fields = [_field(place) for place in range(len(names))]
-    keys = [fields[names.index(key)] for key in aggregation.key_columns]
+    rows, keys = frame.toDF(*fields), [fields[names.index(key)] for key in aggregation.key_columns]
     wanted = [*(_Computed.of(partial, names, schema) for partial in aggregation.partials), _EVERY_ROW]
+    grouped_by = list(keys)
+    if event_time is not None:
+        rows = rows.withColumn(_MILLIS, F.expr(f"unix_millis({fields[event_time.place]})"))
+        wanted.append(_NEWEST)
+    if event_time is not None and panes is not None:
+        rows = rows.withColumn(_START, F.expr(f"{_MILLIS} - pmod({_MILLIS} - {panes.offset}, {panes.size})"))
+        grouped_by.append(_START)
     # Spark computes once what is asked for twice, and its columns are counted on.
     distinct = list(dict.fromkeys(wanted))
-    whole = frame.toDF(*fields).groupBy(*keys).agg(*(F.expr(one.text) for one in distinct))
+    whole = rows.groupBy(*grouped_by).agg(*(F.expr(one.text) for one in distinct))
     first = _first_half(whole)
     # Spark may be set to leave the keys out of its results.
-    if first is None or len(whole.schema) != len(keys) + len(distinct):
+    if first is None or len(whole.schema) != len(grouped_by) + len(distinct):
         return None
-    named = zip([*keys, *(f"computed{place}" for place in range(len(distinct)))], whole.schema, strict=True)
+    named = zip([*grouped_by, *(f"computed{place}" for place in range(len(distinct)))], whole.schema, strict=True)
     computed = StructType([StructField(name, field.dataType) for name, field in named])
-    *results, counted = ((len(keys) + distinct.index(one), bool(one.sign)) for one in wanted)
-    key_places = ((place, False) for place in range(len(keys)))
-    columns = CombinedColumns((*key_places, *results), counted[0])
+    place_of = {one: len(grouped_by) + place for place, one in enumerate(distinct)}
+    results = ((place_of[one], bool(one.sign)) for one in wanted[: len(aggregation.partials)])
+    columns = CombinedColumns(
+        (*((place, False) for place in range(len(keys))), *results),
+        place_of[_EVERY_ROW],
+        place_of.get(_NEWEST),
+        len(keys) if _START in grouped_by else None,
+    )
     return CombiningPlan(first, RowShape(computed.json()), columns)
 
 
@@ -98,10 +135,10 @@ def _field(place: int) -> str:
 
 @dataclass(frozen=True)
 class _Computed:
-    """A column as Spark computes it: of the field at ``place``, or of rows as such."""
+    """A column as Spark computes it: of another one, or of rows as such."""
 
     function: str
-    place: int | None = None
+    column: str | None = None
     #: Before the field, and before the result.
     sign: str = ""
 
@@ -114,15 +151,16 @@ class _Computed:
             return _EVERY_ROW
         if partial.function == "max" and isinstance(schema[place].dataType, (FloatType, DoubleType)):
             # To Spark NaN is the greatest number. Where a key has another one it is passed over by Spark's min alone.
-            return cls("min", place, sign="-")
-        return cls(partial.function, place)
+            return cls("min", _field(place), sign="-")
+        return cls(partial.function, _field(place))
 
     @property
     def text(self) -> str:
-        return f"{self.function}({1 if self.place is None else self.sign + _field(self.place)})"
+        return f"{self.function}({1 if self.column is None else self.sign + self.column})"
 
 
 _EVERY_ROW = _Computed("count")
+_NEWEST = _Computed("max", _MILLIS)
 
 
 def _agrees_with_arrow(frame: DataFrame, names: Sequence[str], aggregation: Aggregation) -> bool:

@@ -15,13 +15,14 @@ from pyspark.core.broadcast import Broadcast
 
 from holdfast.runtime.batch import Batch
 from holdfast.runtime.combining_router import router_of
-from holdfast.runtime.envelope import GROUP_SIZE, Header, pack
+from holdfast.runtime.envelope import GROUP_SIZE, ChannelStatus, Header, pack
 from holdfast.runtime.epoch import Acknowledgement, EpochSpec, OperatorProgress
 from holdfast.runtime.operator import MAX_WATERMARK, MIN_WATERMARK
 from holdfast.runtime.plan import JobPlan
 from holdfast.runtime.router import Outbox, Router
-from holdfast.spark.combining import CombinedColumns
+from holdfast.spark.combining import CombinedColumns, SparkCombined
 from holdfast.spark.epoch_property import announced_epoch
+from holdfast.spark.event_time import EventTimeColumn
 from holdfast.spark.failures import reporting_failures
 from holdfast.spark.level_task import ArrowFunction, AttemptIdentity, envelope_batches, plan_of
 from holdfast.spark.slices import DataFrameSlice
@@ -34,6 +35,7 @@ class _Origin(NamedTuple):
     operator_id: str
     name: str
     edge_ids: tuple[int, ...]
+    event_time: EventTimeColumn | None
 
 
 def data_frame_function(
@@ -46,7 +48,7 @@ def data_frame_function(
     edge.
     """
     group, streaming, tagged, combined = part.group, part.streaming, part.tagged, part.columns
-    origins = [_Origin(each.operator_id, each.name, each.edge_ids) for each in part.inputs]
+    origins = [_Origin(each.operator_id, each.name, each.edge_ids, each.event_time) for each in part.inputs]
 
     def run_partition(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         context = TaskContext.get()
@@ -91,6 +93,9 @@ class _Output:
         edges = [edge for edge in plan.edges if edge.edge_id in origin.edge_ids]
         self.operator_id = origin.operator_id
         self.rows = 0
+        #: What the rows say of event time.
+        self.watermark = MIN_WATERMARK
+        self._event_time = origin.event_time
         self._combined = combined
         received = edges[0].given_type if combined is None else edges[0].type_info
         self._schema = schema_of(received)
@@ -102,18 +107,35 @@ class _Output:
             router.begin_epoch(outbox, spec.attempt, spec.epoch)
 
     def collect(self, arrow: pa.RecordBatch) -> None:
-        columns, read = arrow.columns, arrow.num_rows
-        if self._combined is not None:
-            columns, read = self._combined.read(arrow)
-        self.rows += read
-        cast = [column.cast(field.type) for column, field in zip(columns, self._schema, strict=True)]
+        given, event_time = self._given(arrow), self._event_time
+        self.rows += given.counted
+        cast = [column.cast(field.type) for column, field in zip(given.columns, self._schema, strict=True)]
         batch = Batch.of_arrow(pa.RecordBatch.from_arrays(cast, schema=self._schema), self._read_rows)
+        if event_time is not None:
+            newest = pc.max(given.newest).as_py()
+            if newest is not None:
+                self.watermark = max(self.watermark, event_time.promised(newest))
+            # Event time is what rows of earlier epochs say, which whoever receives these knows.
+            batch.timestamps = [None] * len(batch) if given.times is None else given.times.to_pylist()
+            batch.watermarks = [MIN_WATERMARK] * len(batch)
         for router in self._routers:
             router.collect(batch)
 
+    def _given(self, arrow: pa.RecordBatch) -> SparkCombined:
+        """Rows as Spark hands them over, each standing for itself unless Spark has combined them."""
+        if self._combined is not None:
+            return self._combined.read(arrow)
+        times = None
+        if self._event_time is not None:
+            times = self._event_time.milliseconds(arrow.column(self._event_time.place))
+        return SparkCombined(arrow.columns, arrow.num_rows, times, times)
+
     def flush(self) -> None:
         for router in self._routers:
-            router.flush()  # the driver says when a DataFrame has ended
+            if self.watermark == MIN_WATERMARK:
+                router.flush()  # the driver says when a DataFrame has ended
+            else:
+                router.close_epoch(ChannelStatus(self.watermark, idle=False, ended=False))
 
 
 class _Partition:
@@ -149,6 +171,8 @@ class _Partition:
         yield from envelope_batches(iter(self._outbox.close(self._spec.barrier(self._nonce))), values)
 
     def _acknowledgement(self, over: bool) -> Acknowledgement:
-        watermark = MAX_WATERMARK if over else MIN_WATERMARK
-        progress = tuple(OperatorProgress(o.operator_id, 0, o.rows, o.rows, watermark, over) for o in self._outputs)
+        progress = tuple(
+            OperatorProgress(o.operator_id, 0, o.rows, o.rows, MAX_WATERMARK if over else o.watermark, over)
+            for o in self._outputs
+        )
         return Acknowledgement(self._group, 0, self._index, self._spec.epoch, self._nonce, {}, progress, ended=over)

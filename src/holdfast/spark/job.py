@@ -11,6 +11,7 @@ from typing import Any
 from holdfast.checkpoint.job import JobFacts
 from holdfast.runtime.plan import JobPlan
 from holdfast.runtime.sink import TwoPhaseCommitSink
+from holdfast.spark.event_time import EventTimeColumn
 from holdfast.state.handles import StateMigrated
 from holdfast.types.settings import (
     CheckpointSettings,
@@ -46,6 +47,7 @@ class DataFrameInput:
     name: str
     data_frame: Any
     edge_ids: tuple[int, ...]
+    event_time: EventTimeColumn | None = None
 
     @property
     def streaming(self) -> bool:

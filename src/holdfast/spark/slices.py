@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 
 from holdfast.runtime.aggregates import Aggregation
+from holdfast.runtime.combining import Combination
 from holdfast.runtime.plan import JobPlan
 from holdfast.spark.combining import CombinedColumns, plan_to_combine
 from holdfast.spark.job import DataFrameInput
@@ -43,28 +44,27 @@ class SlicePlanner:
 
     def whole(self, source: DataFrameInput) -> DataFrameSlice:
         """All rows of a bounded DataFrame."""
-        frame, aggregation = source.data_frame, self._only_aggregation((source,))
-        combining = None if aggregation is None else plan_to_combine(frame, aggregation)
-        if combining is None:
+        frame, combination = source.data_frame, self._only_combination((source,))
+        combining = None if combination is None else plan_to_combine(frame, combination, source.event_time)
+        if combining is None or combination is None:
             return DataFrameSlice(source.group, (source,), PlannedRows.of(frame))
         # What the program has computed is computed with its settings, whoever reads it.
         rdd = with_settings(frame.sparkSession, combining.plan.execute(), {})
         rows = PlannedRows.of_rdd(rdd, combining.shape)
-        return DataFrameSlice(source.group, (source,), rows, aggregation=aggregation, columns=combining.columns)
+        aggregation, columns = combination.aggregation, combining.columns
+        return DataFrameSlice(source.group, (source,), rows, aggregation=aggregation, columns=columns)
 
     def micro_batch(self, streams: tuple[DataFrameInput, ...], frame: DataFrame) -> DataFrameSlice:
         """``frame`` has the rows of all streams in one, as a query gives them."""
         if self._micro_batches is None:
-            self._micro_batches = _MicroBatches(streams, frame, self._only_aggregation(streams))
+            self._micro_batches = _MicroBatches(streams, frame, self._only_combination(streams))
         return self._micro_batches.slice(frame)
 
-    def _only_aggregation(self, inputs: Sequence[DataFrameInput]) -> Aggregation | None:
-        """The aggregation that all rows are for. Rows for anybody else would have to be read once more."""
+    def _only_combination(self, inputs: Sequence[DataFrameInput]) -> Combination | None:
+        """What all rows are put together for. Rows for anybody else would have to be read once more."""
         edge_ids = [edge_id for each in inputs for edge_id in each.edge_ids]
         edges = [edge for edge in self._edges if edge.edge_id in edge_ids]
-        if not len(inputs) == len(edges) == 1 or edges[0].combine is None:
-            return None
-        return edges[0].combine.aggregation
+        return edges[0].combine if len(inputs) == len(edges) == 1 else None
 
 
 class _MicroBatches:
@@ -72,17 +72,20 @@ class _MicroBatches:
     is kept as well.
     """
 
-    def __init__(self, streams: tuple[DataFrameInput, ...], first: DataFrame, aggregation: Aggregation | None) -> None:
+    def __init__(
+        self, streams: tuple[DataFrameInput, ...], first: DataFrame, combination: Combination | None
+    ) -> None:
         self._streams = streams
         self._shape = RowShape(first.schema.json())
         self._aggregation: Aggregation | None = None
         self._columns: CombinedColumns | None = None
         self._combine: KeptPlan | None = None
-        if aggregation is None:
+        if combination is None:
             return
-        combining = plan_to_combine(self._shape.empty(first.sparkSession), aggregation)
+        empty = self._shape.empty(first.sparkSession)
+        combining = plan_to_combine(empty, combination, streams[0].event_time)
         if combining is not None:
-            self._aggregation, self._columns = aggregation, combining.columns
+            self._aggregation, self._columns = combination.aggregation, combining.columns
             self._combine, self._shape = KeptPlan(first.sparkSession, combining.plan), combining.shape
 
     def slice(self, frame: DataFrame) -> DataFrameSlice:

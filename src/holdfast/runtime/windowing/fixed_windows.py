@@ -20,6 +20,7 @@ import numpy as np
 
 from holdfast.runtime.batch import Batch
 from holdfast.runtime.combining import FAR
+from holdfast.runtime.operator import MIN_WATERMARK
 from holdfast.runtime.plan import OperatorSpec
 from holdfast.runtime.windowing.folding import Groups, Numbers
 from holdfast.runtime.windowing.rows_first import RowsFirstOperator
@@ -95,19 +96,20 @@ class FixedWindowOperator(RowsFirstOperator):
 
     # -- rows
 
-    def _process_together(self, batch: Batch) -> None:
+    def _process_together(self, batch: Batch, ahead: int = MIN_WATERMARK) -> None:
         rows, most = len(batch), _MOST_MEMBERS // self._assigner.most_windows
         if rows < self.least_rows or most < self.least_rows or self._far or not self._fits(batch):
             self._process_one_by_one(batch)
         elif rows <= most:
-            self._process_some(batch)
+            self._process_some(batch, ahead)
         else:
             for start in range(0, rows, most):
-                self._process_some(batch.part(start, min(start + most, rows)))
+                last = start + most >= rows
+                self._process_some(batch.part(start, min(start + most, rows)), ahead if last else MIN_WATERMARK)
 
-    def _process_some(self, batch: Batch) -> None:
+    def _process_some(self, batch: Batch, ahead: int) -> None:
         times = self._times(batch)
-        if times is None or not self._take_rows(batch, times):
+        if times is None or not self._take_rows(batch, times, ahead):
             self._process_one_by_one(batch)
 
     def _times(self, batch: Batch) -> Numbers | None:
@@ -121,7 +123,7 @@ class FixedWindowOperator(RowsFirstOperator):
         times: Numbers = np.array(timestamps, dtype=np.int64)
         return times if max(-int(times.min()), int(times.max())) < FAR else None
 
-    def _take_rows(self, batch: Batch, times: Numbers) -> bool:
+    def _take_rows(self, batch: Batch, times: Numbers, ahead: int) -> bool:
         """False, with nothing done, where a loop must do it."""
         watermarks = self._watermarks(batch)
         try:
@@ -133,7 +135,7 @@ class FixedWindowOperator(RowsFirstOperator):
                 if not in_time.all() or self.plan.late_tag is not None:
                     late = self._late(rows, starts, times, watermarks)
                     rows, starts = rows[in_time], starts[in_time]
-            until = int(watermarks[-1])
+            until = max(int(watermarks[-1]), ahead)
             if len(rows) and self._may_pass(int(starts.min()), until):
                 # Then what they give is in the order in which timers would fire.
                 keys = keys.ordered_by(self.keyed_state.timers_ordered_by(keys.identities, keys.keys))
@@ -166,7 +168,7 @@ class FixedWindowOperator(RowsFirstOperator):
 
     def _fold(self, batch: Batch, keys: KeysOfBatch, rows: Numbers, starts: Numbers, until: int) -> bool:
         """Put rows into windows, each touched once. False, with nothing done, where a loop must do it. ``until``: event
-        time at the end of the batch.
+        time right behind the batch.
         """
         if not len(rows):
             return True

@@ -54,7 +54,8 @@ class RowsFirstOperator(WindowOperator):
             self.end_rows()
 
     @abstractmethod
-    def _process_together(self, batch: Batch) -> None: ...
+    def _process_together(self, batch: Batch, ahead: int = MIN_WATERMARK) -> None:
+        """Event time comes to ``ahead`` right behind the rows, if not with them."""
 
     def _process_one_by_one(self, batch: Batch) -> None:
         """As other windows do."""
@@ -75,9 +76,9 @@ class RowsFirstOperator(WindowOperator):
         batches = list(Batch.joined(self._waiting.take()))
         if len(batches) > 1 and not self.by_column:
             batches = [Batch.in_python(batches)]
-        for batch in batches:
-            self._process_together(batch)
         behind, self._behind_waiting = self._behind_waiting, MIN_WATERMARK
+        for number, batch in enumerate(batches, start=1):
+            self._process_together(batch, behind if number == len(batches) else MIN_WATERMARK)
         super().process_watermark(behind)
 
     # -- event time between rows

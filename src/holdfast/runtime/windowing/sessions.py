@@ -105,7 +105,7 @@ class SessionOperator(RowsFirstOperator):
 
     # -- rows
 
-    def _process_together(self, batch: Batch) -> None:
+    def _process_together(self, batch: Batch, ahead: int = MIN_WATERMARK) -> None:
         timestamps = batch.timestamps
         if len(batch) < LEAST_ROWS or timestamps is None or None in timestamps:
             self._process_one_by_one(batch)

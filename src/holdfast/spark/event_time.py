@@ -1,0 +1,60 @@
+"""Event time of Spark's streams: the column that a program has given to ``withWatermark()``.
+
+As in Spark, event time goes on between micro-batches: a row is late, or not, for what the micro-batches before had.
+So the rows of one may come in any order, and be combined by Spark.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql.types import StructField, TimestampNTZType, TimestampType
+
+from holdfast.errors import ProgramError
+
+_DELAY = "spark.watermarkDelayMs"
+
+
+@dataclass(frozen=True)
+class EventTimeColumn:
+    """Where it is in the rows, and by how much rows may be older than the newest one."""
+
+    name: str
+    place: int
+    delay_ms: int
+    #: Whether it is an instant. Times without a zone are taken as those of UTC.
+    is_instant: bool
+
+    @classmethod
+    def of(cls, stream: str, data_frame: Any) -> EventTimeColumn | None:
+        """None of a stream without event time. ``stream`` is its name."""
+        found = [(place, field) for place, field in enumerate(data_frame.schema) if _DELAY in field.metadata]
+        if not found:
+            return None
+        if len(found) > 1:
+            names = ", ".join(f"'{field.name}'" for _, field in found)
+            raise ProgramError(f"The stream '{stream}' has withWatermark() on {names}; its event time is one column.")
+        ((place, field),) = found
+        return cls(field.name, place, int(field.metadata[_DELAY]), _is_instant(stream, field))
+
+    def milliseconds(self, column: pa.Array) -> pa.Array:
+        """Of times as Spark hands them to Python; null where there is none."""
+        micros = column.cast(pa.timestamp("us", column.type.tz)).cast(pa.int64())
+        millis = pc.fill_null(micros, 0).to_numpy() // 1000
+        return pa.array(millis, mask=column.is_null().to_numpy(zero_copy_only=False))
+
+    def promised(self, latest: int) -> int:
+        """The watermark behind rows of which the newest is of ``latest``."""
+        return latest - self.delay_ms - 1
+
+
+def _is_instant(stream: str, field: StructField) -> bool:
+    if not isinstance(field.dataType, (TimestampType, TimestampNTZType)):
+        raise ProgramError(
+            f"The stream '{stream}' has withWatermark() on '{field.name}', which is {field.dataType.simpleString()}; "
+            "expected a timestamp."
+        )
+    return isinstance(field.dataType, TimestampType)

@@ -1,0 +1,233 @@
+"""Streams of Spark's whose event time is what ``withWatermark()`` says, and what Spark combines of them by panes."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+from pyspark.sql import functions as F
+
+from holdfast.common import Types
+from holdfast.datastream import DataStream, ProcessFunction, windowed_stream
+from holdfast.datastream.aggregates import Count, Max, Sum
+from holdfast.datastream.window import SlidingEventTimeWindows, TumblingEventTimeWindows
+from holdfast.errors import JobExecutionError, ProgramError
+from holdfast.runtime.aggregates import Aggregation
+from holdfast.runtime.combining import Combination, Panes
+from holdfast.spark import slices
+from holdfast.spark.combining import CombiningPlan, plan_to_combine
+from holdfast.spark.event_time import EventTimeColumn
+from holdfast.types.resolve import resolve
+from tests.integration.programs import environment, published
+from tests.integration.test_combining import setting
+from tests.integration.windowed_stream_job import (
+    AGGREGATES,
+    DELAY,
+    OFFSET,
+    SIZE,
+    SLIDE,
+    expected,
+    rows_of,
+    timed,
+    write_input,
+)
+from tests.kit.driver import DriverProgram
+from tests.kit.faults import FaultPlan
+
+pytestmark = [pytest.mark.usefixtures("spark"), pytest.mark.slow]
+
+PROGRAM = Path(__file__).with_name("windowed_stream_job.py")
+FILES = 6
+WINDOWS = SlidingEventTimeWindows.of(SIZE, SLIDE, OFFSET)
+
+
+@pytest.fixture
+def plans(monkeypatch: pytest.MonkeyPatch) -> list[CombiningPlan | None]:
+    """What was asked of Spark."""
+    found: list[CombiningPlan | None] = []
+
+    def noted(*arguments: Any) -> CombiningPlan | None:
+        found.append(plan_to_combine(*arguments))
+        return found[-1]
+
+    monkeypatch.setattr(slices, "plan_to_combine", noted)
+    return found
+
+
+def stream(spark: Any, directory: Path) -> DataStream:
+    write_input(directory / "in", FILES)
+    env = environment(**{"holdfast.stream.available-now": "true"})
+    return env.from_data_frame(timed(spark, directory / "in"), "files")
+
+
+def collected(results: DataStream) -> list[tuple[Any, ...]]:
+    with results.execute_and_collect() as rows:
+        return sorted(tuple(row) for row in rows)
+
+
+@pytest.mark.parametrize("keyed", [True, False])
+def test_spark_combines_the_rows_of_panes(spark: Any, tmp_path: Path, plans: list[Any], keyed: bool) -> None:
+    rows = stream(spark, tmp_path)
+    windows: Any = rows.key_by("k").window(WINDOWS) if keyed else rows.window_all(WINDOWS)
+    assert collected(windows.aggregate(**AGGREGATES)) == expected(FILES, keyed)
+    (plan,) = plans
+    assert plan is not None and plan.columns.starts is not None
+
+
+def test_arrow_combines_where_spark_s_sums_would_go_around(spark: Any, tmp_path: Path, plans: list[Any]) -> None:
+    with setting(spark, "spark.sql.ansi.enabled", "false"):
+        found = collected(stream(spark, tmp_path).key_by("k").window(WINDOWS).aggregate(**AGGREGATES))
+    assert found == expected(FILES)
+    assert plans == [None]
+
+
+def test_rows_that_are_not_combined(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(windowed_stream, "combination_of", lambda *_: None)
+    assert collected(stream(spark, tmp_path).key_by("k").window(WINDOWS).aggregate(**AGGREGATES)) == expected(FILES)
+
+
+def test_behind_other_functions(spark: Any, tmp_path: Path) -> None:
+    """Event times pass through them, into windows that get combined rows from their subtasks."""
+    row_type = Types.ROW_NAMED(["k", "v"], [Types.STRING(), Types.LONG()])
+    mapped = stream(spark, tmp_path).map(lambda row: row[1:], row_type)
+    assert collected(mapped.key_by("k").window(WINDOWS).aggregate(**AGGREGATES)) == expected(FILES)
+
+
+class TimesOf(ProcessFunction):
+    def process_element(self, value: Any, ctx: ProcessFunction.Context) -> Iterator[tuple[str, int, int]]:
+        yield value.k, ctx.timestamp(), ctx.timer_service().current_watermark()
+
+
+def test_times_and_watermarks_of_rows(spark: Any, tmp_path: Path) -> None:
+    row_type = Types.TUPLE([Types.STRING(), Types.LONG(), Types.LONG()])
+    found = collected(stream(spark, tmp_path).process(TimesOf(), row_type))
+    newest, wanted = -(1 << 63) + DELAY + 1, []
+    for file in map(rows_of, range(FILES)):
+        wanted += [(key, time, newest - DELAY - 1) for key, _, time in file]
+        newest = max(newest, *(time for _, _, time in file))
+    assert found == sorted(wanted)
+
+
+def test_a_window_fires_in_the_epoch_whose_rows_end_it(spark: Any, tmp_path: Path) -> None:
+    """Not in the one behind it, which may be long in coming."""
+    write_input(tmp_path / "in", FILES)
+    env = environment(**{"holdfast.stream.available-now": "true"})
+    files = env.from_data_frame(timed(spark, tmp_path / "in"), "files")
+    seen = []
+
+    def note(rows: Any, batch_id: int) -> None:
+        seen.append(sorted({row.window_end for row in rows.collect()}))
+
+    windows = files.key_by("k").window(TumblingEventTimeWindows.of(10))
+    windows.aggregate(rows=Count()).for_each_batch(note, str(tmp_path / "staging"))
+    env.execute()
+    newest = max(time for _, _, time in rows_of(0))
+    assert max(seen[0]) == (newest - DELAY) // 10 * 10
+
+
+def test_allowed_lateness_lets_each_late_row_fire(spark: Any, tmp_path: Path, plans: list[Any]) -> None:
+    windows = stream(spark, tmp_path).key_by("k").window(TumblingEventTimeWindows.of(SIZE)).allowed_lateness(1_000)
+    found = collected(windows.aggregate(rows=Count()))
+    wanted, counts, newest = [], dict[tuple[str, int], int](), -(1 << 62)
+    for file in map(rows_of, range(FILES)):
+        for key, _, time in file:
+            start = time // SIZE * SIZE
+            counts[key, start] = counts.get((key, start), 0) + 1
+            if start + SIZE <= newest - DELAY:
+                wanted.append((key, start, start + SIZE, counts[key, start]))
+        before, newest = newest, max(newest, *(time for _, _, time in file))
+        ended = [one for one in counts if before - DELAY < one[1] + SIZE <= newest - DELAY]
+        wanted += [(key, start, start + SIZE, counts[key, start]) for key, start in ended]
+    wanted += [(key, at, at + SIZE, n) for (key, at), n in counts.items() if at + SIZE > newest - DELAY]
+    assert found == sorted(wanted)
+    assert not plans, "nothing to combine"
+
+
+def test_two_streams_with_event_time(spark: Any, tmp_path: Path) -> None:
+    """Their rows come in one query, and are told apart in its tasks; the slower one is event time behind both."""
+    write_input(tmp_path / "in", FILES)
+    env = environment(**{"holdfast.stream.available-now": "true"})
+    row_type = Types.ROW_NAMED(["k", "v"], [Types.STRING(), Types.LONG()])
+    one, other = (
+        env.from_data_frame(timed(spark, tmp_path / "in"), name).map(lambda row: row[1:], row_type)
+        for name in ("one", "other")
+    )
+    found = collected(one.union(other).key_by("k").window(WINDOWS).aggregate(rows=Count(), total=Sum("v")))
+    assert found == [(*row[:3], 2 * row[3], None if row[5] is None else 2 * row[5]) for row in expected(FILES)]
+
+
+def test_rows_without_a_time_stop_windows(spark: Any, tmp_path: Path) -> None:
+    write_input(tmp_path / "in", 1)
+    frame = timed(spark, tmp_path / "in").withColumn("at", F.expr("nullif(at, at)"))
+    frame = frame.withWatermark("at", "1 second")
+    env = environment(**{"holdfast.stream.available-now": "true"})
+    with pytest.raises(JobExecutionError, match="rows without event times came"):
+        collected(env.from_data_frame(frame).key_by("k").window(WINDOWS).aggregate(rows=Count()))
+
+
+def test_what_cannot_be_event_time_is_refused(spark: Any) -> None:
+    rate = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 1).load()
+    windows = rate.select(F.window("timestamp", "1 second").alias("w")).withWatermark("w", "1 second")
+    with pytest.raises(ProgramError, match=r"withWatermark\(\) on 'w', which is struct.*expected a timestamp"):
+        environment().from_data_frame(windows)
+
+
+ROWS = st.lists(
+    st.tuples(
+        st.sampled_from("ab"), st.none() | st.integers(-9, 9), st.integers(-(10**6), 10**6), st.integers(0, 999)
+    ),
+    max_size=30,
+)
+
+
+@hypothesis_settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(rows=ROWS, size=st.integers(1, 10**5), offset=st.integers(-50, 50), keyed=st.booleans())
+def test_panes_in_the_jvm(spark: Any, rows: list[Any], size: int, offset: int, keyed: bool) -> None:
+    """Of times around 1970, to the microsecond."""
+    micros = [(key, value, millis * 1000 + rest) for key, value, millis, rest in rows]
+    frame = spark.createDataFrame(micros, "k string, v int, t long").repartition(2)
+    frame = frame.selectExpr("k", "v", "timestamp_micros(t) AS at")
+    column = EventTimeColumn("at", 2, 5, is_instant=True)
+    wanted = Aggregation(resolve(frame.schema), ("k",) if keyed else (), (("rows", Count()), ("most", Max("v"))))
+    plan = plan_to_combine(frame, Combination(wanted, Panes(size, offset % size)), column)
+    assert plan is not None
+    table = plan.shape.data_frame(spark, plan.plan.execute()).toArrow().combine_chunks()
+    found = dict[Any, tuple[int, int | None, int]]()
+    for batch in table.to_batches():
+        combined = plan.columns.read(batch)
+        assert combined.newest is not None and combined.times is not None
+        columns = [*combined.columns, combined.newest, combined.times]
+        for *key, count, most, newest, start in zip(*(each.to_pylist() for each in columns), strict=True):
+            counted, greatest, latest = found.get((*key, start), (0, None, newest))
+            numbers = [one for one in (most, greatest) if one is not None]
+            found[(*key, start)] = counted + count, max(numbers, default=None), max(newest, latest)
+    oracle = dict[Any, list[Any]]()
+    for key, value, millis, _ in rows:
+        start = millis - (millis - offset % size) % size
+        oracle.setdefault((key, start) if keyed else (start,), []).append((value, millis))
+    assert found == {
+        at: (len(some), max((v for v, _ in some if v is not None), default=None), max(m for _, m in some))
+        for at, some in oracle.items()
+    }
+
+
+def test_windows_over_a_killed_worker_and_a_killed_driver(tmp_path: Path) -> None:
+    """Event time does not go back: what was late before a restore is late behind it."""
+    files = 8
+    write_input(tmp_path / "in", files)
+    faults = FaultPlan(tmp_path / "faults")
+    faults.add("task.after-commit", "kill", epoch=3, level=1)
+    faults.add("driver.epoch-collected", "kill", epoch=6)
+    codes = []
+    for number in range(2):
+        with DriverProgram(PROGRAM, [str(tmp_path)], tmp_path / f"log-{number}", faults.environment) as driver:
+            codes.append(driver.wait(150))
+    assert codes == [-signal.SIGKILL, 0], driver.output[-3000:]
+    assert not faults.not_reached()
+    assert sorted(published(tmp_path / "out")) == expected(files)
