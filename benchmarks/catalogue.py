@@ -72,6 +72,13 @@ JOBS = (
     Job("totals-long", "count, sum, min and max per key, over minutes", "totals", "running_totals", _LONG),
     Job("dedup", "first of each key, with a time to live", "dedup", "distinct", _events(5_000_000, 2_500_000)),
     Job("sessions", "sessions of users", "sessions", "sessions", Shape(2_000_000, 20_000, 200_000, "clicks")),
+    Job(
+        "minutes",
+        "count, sum, min and max per key in windows of a minute",
+        "minutes",
+        "minutes",
+        Shape(5_000_000, 1_000, 500_000, "readings"),
+    ),
     Job("enrichment", "enrichment from broadcast state", "enrichment", "enriched", _events(5_000_000, 100_000)),
     Job("q5", "Nexmark query 5: hot items", "q5", "hot_items", _NEXMARK),
     Job("q7", "Nexmark query 7: highest bid", "q7", "highest_bids", _NEXMARK),
@@ -172,8 +179,10 @@ CONTESTANTS = (
     _holdfast("lmdb-unchecked", "LMDB, no checkpoints", ("average",)),
     _holdfast("rocksdb-unchecked", "RocksDB, no checkpoints", ("average",)),
     _holdfast("heap-unchecked", "heap, no checkpoints", ("average",)),
-    _holdfast("lmdb:aggregate", "LMDB, checkpoint every epoch, known aggregates", (*_TOTALS, "q5")),
-    _holdfast("lmdb:stream", "LMDB, checkpoint every epoch, known aggregates of Spark's stream", _TOTALS),
+    _holdfast("lmdb:aggregate", "LMDB, checkpoint every epoch, known aggregates", (*_TOTALS, "minutes", "q5")),
+    _holdfast(
+        "lmdb:stream", "LMDB, checkpoint every epoch, known aggregates of Spark's stream", (*_TOTALS, "minutes")
+    ),
     _holdfast("lmdb:batch", "LMDB, checkpoint every epoch, KeyedBatchFunction", _TOTALS),
     _transform_with_state("row", "rows, state read and updated for every row", 120_000, (*_KEYED, "average-many")),
     _transform_with_state("pandas", "pandas, state read and updated for every row", 60_000),

@@ -3,6 +3,7 @@
 - ``events`` (key, value): keys uniform or by Zipf's law. All values of a key are equal, so that what a job emits does
   not depend on the order in which an engine reads its files.
 - ``clicks`` (key, time): users come, are active for a while with pauses, and go; times never go back.
+- ``readings`` (key, value, time): of sensors, each of which is as likely as the others to be the next.
 - ``bids`` (auction, bidder, price, time) and ``arrivals``, which are ``persons`` (person, time) and ``auctions``
   (auction, seller, time): after the proportions of Nexmark's generator.
 
@@ -31,6 +32,7 @@ import pyarrow.parquet as pq
 COLUMNS = {
     "events": ("key", "value"),
     "clicks": ("key", "time"),
+    "readings": ("key", "value", "time"),
     "bids": ("auction", "bidder", "price", "time"),
     "persons": ("person", "time"),
     "auctions": ("auction", "seller", "time"),
@@ -39,6 +41,7 @@ COLUMNS = {
 KINDS: dict[str, dict[str, float]] = {
     "events": {"events": 1},
     "clicks": {"clicks": 1},
+    "readings": {"readings": 1},
     "bids": {"bids": 1},
     "arrivals": {"persons": 0.25, "auctions": 0.75},
 }
@@ -173,6 +176,8 @@ def _block(table: str, shape: Shape, number: int) -> dict[str, np.ndarray]:
     if table == "clicks":
         # The active users move on by one with every twentieth click.
         return {"key": index // 20 + random.integers(0, shape.keys, _BLOCK), "time": time}
+    if table == "readings":
+        return {"key": _keys(random, shape), "value": random.integers(-1000, 1000, _BLOCK), "time": time}
     if table == "bids":
         # Half of the bids are for hot auctions: one in a hundred.
         hot = random.random(_BLOCK) < 0.5

@@ -12,6 +12,8 @@ from benchmarks.data import KINDS, Shape, epochs_of, value_of
 #: Of the windows of Nexmark's queries, in milliseconds.
 WINDOW_MS = 10_000
 SLIDE_MS = 2_000
+#: Of the windows of readings.
+MINUTE_MS = 60_000
 #: Rules of the enrichment; the rule of a key is that of ``key % RULES``, and multiplies the value.
 RULES = 1_000
 
@@ -85,6 +87,19 @@ def enriched(shape: Shape) -> Expected:
     return Expected(int(counts.sum()), int((counts * (keys + value_of(keys) * factors)).sum()))
 
 
+def minutes(shape: Shape) -> Expected:
+    """(key, count, sum, min, max, end of window) of each key in each tumbling window; all are checked."""
+    columns = _all("readings", shape)
+    starts = columns["time"] // MINUTE_MS
+    groups, places, counts = np.unique(starts * shape.keys + columns["key"], return_inverse=True, return_counts=True)
+    least, most = (np.full(len(groups), limit) for limit in (1 << 40, -(1 << 40)))
+    np.minimum.at(least, places, columns["value"])
+    np.maximum.at(most, places, columns["value"])
+    keys, ends = groups % shape.keys, (groups // shape.keys + 1) * MINUTE_MS
+    checked = (keys, counts, columns["value"], least, most, ends)
+    return Expected(len(groups), sum(int(column.sum()) for column in checked))
+
+
 def hot_items(shape: Shape) -> Expected:
     """(auction, bids, end of window): the auction with most bids of each sliding window, the lowest of several."""
     columns = _all("bids", shape)
@@ -144,6 +159,7 @@ ORACLES: dict[str, Callable[[Shape], Expected]] = {
     "distinct": distinct,
     "sessions": sessions,
     "enriched": enriched,
+    "minutes": minutes,
     "hot_items": hot_items,
     "highest_bids": highest_bids,
     "new_users": new_users,

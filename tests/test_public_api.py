@@ -31,6 +31,7 @@ PUBLIC: dict[str, list[str]] = {
         "SimpleStringSchema",
         "Time",
         "TimestampAssigner",
+        "TimestampColumn",
         "TypeInformation",
         "Types",
         "WatermarkStrategy",

@@ -11,11 +11,11 @@ from benchmarks.data import CLOSING_TIME
 from benchmarks.jobs import spark_streaming
 from benchmarks.jobs.checks import CHECKED
 from benchmarks.jobs.protocol import JobArguments
-from benchmarks.oracle import RULES, SLIDE_MS, WINDOW_MS, rule
+from benchmarks.oracle import MINUTE_MS, RULES, SLIDE_MS, WINDOW_MS, rule
 
 WINDOW, SLIDE = f"{WINDOW_MS} milliseconds", f"{SLIDE_MS} milliseconds"
 #: Jobs that emit windows when they are closed; the others emit what a micro-batch changed.
-APPENDING = ("dedup", "sessions", "q5", "q7", "q8")
+APPENDING = ("dedup", "sessions", "minutes", "q5", "q7", "q8")
 
 
 def totals(spark: SparkSession, arguments: JobArguments) -> DataFrame:
@@ -52,6 +52,18 @@ def enrichment(spark: SparkSession, arguments: JobArguments) -> DataFrame:
     return events.join(F.broadcast(rules), "rule").select("key", (F.col("value") * F.col("factor")).alias("value"))
 
 
+def minutes(spark: SparkSession, arguments: JobArguments) -> DataFrame:
+    readings = spark_streaming.timed(spark_streaming.table(spark, arguments, "readings"))
+    totals = readings.groupBy("key", F.window("at", f"{MINUTE_MS} milliseconds")).agg(
+        F.count("value").alias("count"),
+        F.sum("value").alias("sum"),
+        F.min("value").alias("min"),
+        F.max("value").alias("max"),
+    )
+    ended = totals.where(_open("window"))
+    return ended.select("key", "count", "sum", "min", "max", F.unix_millis("window.end").alias("end"))
+
+
 def hot_items(spark: SparkSession, arguments: JobArguments) -> DataFrame:
     bids = spark_streaming.timed(spark_streaming.table(spark, arguments, "bids"))
     counted = bids.groupBy(F.window("at", WINDOW, SLIDE), "auction").count()
@@ -80,7 +92,7 @@ def new_users(spark: SparkSession, arguments: JobArguments) -> DataFrame:
 
 def _open(window: str) -> Column:
     """Not a window of closing rows. A condition on their key would be pushed down to the files, and nothing closed."""
-    return F.unix_millis(f"{window}.start") < CLOSING_TIME - WINDOW_MS
+    return F.unix_millis(f"{window}.start") < CLOSING_TIME - MINUTE_MS
 
 
 PROGRAMS: dict[str, Callable[[SparkSession, JobArguments], DataFrame]] = {
@@ -89,6 +101,7 @@ PROGRAMS: dict[str, Callable[[SparkSession, JobArguments], DataFrame]] = {
     "dedup": dedup,
     "sessions": sessions,
     "enrichment": enrichment,
+    "minutes": minutes,
     "q5": hot_items,
     "q7": highest_bid,
     "q8": new_users,

@@ -52,4 +52,6 @@ class Inputs:
     def stream(self, name: str) -> DataStream:
         """The same rows as a stream of Spark's, an epoch in a micro-batch."""
         frame = spark_streaming.table(obtain_session({**SPARK_SETTINGS, **_BUSY_SPARK}), self.arguments, name)
+        if "time" in COLUMNS[name]:
+            frame = spark_streaming.timed(frame)
         return self.env.from_data_frame(frame, name).uid(name)

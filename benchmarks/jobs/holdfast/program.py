@@ -14,6 +14,7 @@ from benchmarks.jobs.holdfast.dedup import dedup
 from benchmarks.jobs.holdfast.enrichment import enrichment
 from benchmarks.jobs.holdfast.final_sink import FinalSink
 from benchmarks.jobs.holdfast.inputs import Inputs
+from benchmarks.jobs.holdfast.minutes import minutes, minutes_by_column, minutes_by_spark
 from benchmarks.jobs.holdfast.nexmark import highest_bid, hot_items, hot_items_by_column, new_users
 from benchmarks.jobs.holdfast.sessions import sessions
 from benchmarks.jobs.holdfast.sink import CheckingSink
@@ -36,6 +37,9 @@ PROGRAMS: Mapping[str, Program] = {
     "dedup": dedup,
     "sessions": sessions,
     "enrichment": enrichment,
+    "minutes": minutes,
+    "minutes:aggregate": minutes_by_column,
+    "minutes:stream": minutes_by_spark,
     "q5": hot_items,
     "q5:aggregate": hot_items_by_column,
     "q7": highest_bid,

@@ -19,7 +19,7 @@ from holdfast.common.serialization import (
 from holdfast.common.time import Duration, Instant, Time
 from holdfast.common.typeinfo import TypeInformation, Types
 from holdfast.common.types import Row, RowKind
-from holdfast.common.watermark_strategy import TimestampAssigner, WatermarkStrategy
+from holdfast.common.watermark_strategy import TimestampAssigner, TimestampColumn, WatermarkStrategy
 
 __all__ = [
     "ByteArraySchema",
@@ -41,6 +41,7 @@ __all__ = [
     "SimpleStringSchema",
     "Time",
     "TimestampAssigner",
+    "TimestampColumn",
     "TypeInformation",
     "Types",
     "WatermarkStrategy",

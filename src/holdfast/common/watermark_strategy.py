@@ -18,6 +18,25 @@ class TimestampAssigner(ABC):
         """Milliseconds since the epoch. ``record_timestamp`` is the row's time so far, negative when it has none."""
 
 
+class TimestampColumn(TimestampAssigner):
+    """The event time of a row is one of its fields, an integer of milliseconds: read by column, where rows are columns.
+
+    ``column`` is the name of a field of named rows and of data classes, or the position of one of rows and tuples.
+    """
+
+    def __init__(self, column: str | int) -> None:
+        if not isinstance(column, (str, int)):
+            raise TypeError(f"TimestampColumn() takes the name of a field or its position; got {column!r}.")
+        self.column = column
+
+    def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
+        column = self.column
+        time: int | None = value[column] if isinstance(column, int) else getattr(value, column)
+        if time is None:
+            raise ValueError(f"the field {column!r}, which is the event time, is null")
+        return time
+
+
 @dataclass(frozen=True)
 class WatermarkStrategy:
     """A watermark says that rows up to its time have arrived: it is the highest time seen minus ``bound_ms`` minus 1.
@@ -29,6 +48,12 @@ class WatermarkStrategy:
     bound_ms: int | None = None
     timestamp_assigner: TimestampAssigner | None = None
     idleness_ms: int | None = None
+
+    @property
+    def timestamp_column(self) -> str | int | None:
+        """The field that event times are read from as they are, if that is all that is done."""
+        assigner = self.timestamp_assigner
+        return assigner.column if type(assigner) is TimestampColumn else None
 
     @staticmethod
     def for_monotonous_timestamps() -> WatermarkStrategy:

@@ -56,6 +56,27 @@ def check_columns(row_type: TypeInformation, key_type: TypeInformation, output_t
             raise ProgramError(f"A KeyedBatchFunction works on columns, which have types. Declare that of {what}.")
 
 
+def check_times(row_type: TypeInformation, column: str | int) -> None:
+    """A column of event times is one of integers."""
+    if isinstance(row_type, PickledBytesTypeInfo):
+        return  # each row says what it is
+    fields: list[tuple[str, TypeInformation]] = []
+    if isinstance(row_type, FieldsTypeInfo):
+        fields = list(zip(row_type.field_names, row_type.field_types, strict=True))
+    found = [type_info for place, (name, type_info) in enumerate(fields) if column in (place, name)]
+    if not found:
+        names = ", ".join(name for name, _ in fields)
+        raise ProgramError(
+            f"TimestampColumn({column!r}): the rows ({row_type.describe()}) have no such field"
+            + (f"; they have {names}." if fields else ". Use a TimestampAssigner of your own.")
+        )
+    if not isinstance(found[0], BasicTypeInfo) or found[0].basic not in INTEGERS:
+        raise ProgramError(
+            f"TimestampColumn({column!r}): the field is {found[0].describe()}; expected an integer of milliseconds. "
+            "Use a TimestampAssigner of your own for others."
+        )
+
+
 def aggregation_of(row_type: TypeInformation, key_by: KeyBy, aggregates: Mapping[str, Any]) -> Aggregation:
     """What ``aggregate()`` was asked for, checked."""
     if not key_by.columns:

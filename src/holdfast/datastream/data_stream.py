@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, overload
 from holdfast.common.watermark_strategy import WatermarkStrategy
 from holdfast.datastream.broadcast_stream import BroadcastConnectedStream, BroadcastStream
 from holdfast.datastream.closeable_iterator import CloseableIterator
-from holdfast.datastream.column_functions import aggregation_of, check_columns
+from holdfast.datastream.column_functions import aggregation_of, check_columns, check_times
 from holdfast.datastream.connected_streams import ConnectedStreams
 from holdfast.datastream.coverage import refusal
 from holdfast.datastream.functions import (
@@ -126,6 +126,8 @@ class DataStream(StreamSettings, StreamEnds):
         return DataStream(self._environment, node)
 
     def assign_timestamps_and_watermarks(self, watermark_strategy: WatermarkStrategy) -> DataStream:
+        if watermark_strategy.timestamp_column is not None:
+            check_times(self.get_type(), watermark_strategy.timestamp_column)
         node = self._environment.add_node(
             "Timestamps/Watermarks",
             TimestampsAndWatermarksOperator,

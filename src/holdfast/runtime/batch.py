@@ -100,6 +100,10 @@ class Batch:
     def of_arrow(cls, arrow: pa.RecordBatch, reader: RowReader) -> Batch:
         return cls(None, arrow=arrow, reader=reader)
 
+    def timed(self, timestamps: Sequence[int | None], watermarks: list[int]) -> Batch:
+        """The same rows with other times, and without keys."""
+        return Batch(self._values, timestamps, watermarks, None, self.arrow, self._reader)
+
     @property
     def values(self) -> list[Any]:
         if self._values is None:

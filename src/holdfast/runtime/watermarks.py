@@ -66,7 +66,7 @@ class TimestampsAndWatermarksOperator(Operator):
             # The lowest value stands for "nothing seen yet": nothing may wrap around below it.
             watermarks = (np.maximum(before, MIN_WATERMARK + bound + 1) - (bound + 1)).tolist()
         self._quiet_since = self.environment.clock()
-        self.output.collect(Batch(batch.values, timestamps, watermarks, arrow=batch.arrow))
+        self.output.collect(batch.timed(timestamps, watermarks))
         self._emit()
 
     def _running_maximum(self, batch: Batch, timestamps: list[int]) -> npt.NDArray[np.int64]:
@@ -138,6 +138,10 @@ class TimestampsAndWatermarksOperator(Operator):
                     batch.values[0],
                 )
             return known
+        if batch.arrow is not None and self.body.timestamp_column is not None:
+            times = batch.arrow.column(self.body.timestamp_column)
+            if not times.null_count:
+                return times.to_pylist()  # type: ignore[no-any-return]  # of integers, none of which is null
         recorded = [MIN_WATERMARK if timestamp is None else timestamp for timestamp in batch.timestamps or ()]
         recorded = recorded or [MIN_WATERMARK] * len(batch)
         value: Any = None

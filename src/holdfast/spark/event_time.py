@@ -11,11 +11,12 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql.types import StructField, TimestampNTZType, TimestampType
 
 from holdfast.errors import ProgramError
 
 _DELAY = "spark.watermarkDelayMs"
+#: Spark's names of types.
+_INSTANT, _WITHOUT_ZONE = "timestamp", "timestamp_ntz"
 
 
 @dataclass(frozen=True)
@@ -51,10 +52,10 @@ class EventTimeColumn:
         return latest - self.delay_ms - 1
 
 
-def _is_instant(stream: str, field: StructField) -> bool:
-    if not isinstance(field.dataType, (TimestampType, TimestampNTZType)):
+def _is_instant(stream: str, field: Any) -> bool:
+    if field.dataType.typeName() not in (_INSTANT, _WITHOUT_ZONE):
         raise ProgramError(
             f"The stream '{stream}' has withWatermark() on '{field.name}', which is {field.dataType.simpleString()}; "
             "expected a timestamp."
         )
-    return isinstance(field.dataType, TimestampType)
+    return bool(field.dataType.typeName() == _INSTANT)
