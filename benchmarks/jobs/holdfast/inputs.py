@@ -9,7 +9,7 @@ from benchmarks.data import COLUMNS, schema
 from benchmarks.jobs import spark_streaming
 from benchmarks.jobs.protocol import SPARK_SETTINGS, JobArguments
 from holdfast.common import WatermarkStrategy
-from holdfast.common.watermark_strategy import TimestampAssigner
+from holdfast.common.watermark_strategy import TimestampAssigner, TimestampColumn
 from holdfast.datastream import DataStream, StreamExecutionEnvironment
 from holdfast.datastream.connectors.file_system import FileSource
 from holdfast.spark.session import obtain_session
@@ -38,15 +38,15 @@ class Inputs:
     env: StreamExecutionEnvironment
     arguments: JobArguments
 
-    def table(self, name: str) -> DataStream:
-        """Rows of a table, with event time where it has one."""
+    def table(self, name: str, by_column: bool = False) -> DataStream:
+        """Rows of a table, with event time where it has one: by a function, as for PyFlink, or by column."""
         source = FileSource.parquet(str(self.arguments.data / name), schema(name), bounded=not self.arguments.live)
         if self.arguments.live:
             source = source.monitor_continuously(DISCOVERY_MS)
         strategy = WatermarkStrategy.no_watermarks()
         if "time" in COLUMNS[name]:
-            column = TimeColumn(COLUMNS[name].index("time"))
-            strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(column)
+            assigner = TimestampColumn("time") if by_column else TimeColumn(COLUMNS[name].index("time"))
+            strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(assigner)
         return self.env.from_source(source, strategy, name).uid(name)
 
     def stream(self, name: str) -> DataStream:

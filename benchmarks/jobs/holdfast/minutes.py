@@ -50,7 +50,7 @@ def minutes(inputs: Inputs) -> DataStream:
 
 def minutes_by_column(inputs: Inputs) -> DataStream:
     """Known aggregates, which are combined before the exchange."""
-    return known_minutes(inputs.table("readings"))
+    return known_minutes(inputs.table("readings", by_column=True))
 
 
 def minutes_by_spark(inputs: Inputs) -> DataStream:

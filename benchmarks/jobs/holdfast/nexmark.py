@@ -53,7 +53,7 @@ def hot_items_by_column(inputs: Inputs) -> DataStream:
     that the greatest of them says which auction it was.
     """
     counts = (
-        inputs.table("bids")
+        inputs.table("bids", by_column=True)
         .key_by("auction")
         .window(SlidingEventTimeWindows.of(WINDOW, SLIDE))
         .aggregate(bids=aggregates.Count())
