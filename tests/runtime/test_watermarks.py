@@ -15,6 +15,7 @@ from holdfast.runtime.batch import Batch, Origin
 from holdfast.runtime.context import StateSnapshotContext
 from holdfast.runtime.envelope import ChannelStatus
 from holdfast.runtime.operator import MAX_WATERMARK, MIN_WATERMARK
+from holdfast.runtime.times import Times
 from holdfast.runtime.watermarks import ChannelWatermarks, TimestampsAndWatermarksOperator
 from holdfast.state.raw_state import RawStateOutputs
 from tests.runtime.operators import Clock, Downstream, set_up
@@ -212,7 +213,7 @@ def test_an_idle_channel_that_wakes_up_counts_again() -> None:
 def test_rows_of_a_channel_are_held_back_by_the_others(others: list[tuple[int, bool, bool]], rows: list[int]) -> None:
     watermarks = gate(active(0), *(ChannelStatus(*other) for other in others))
     limit = min((w for w, is_idle, ended in others if not is_idle and not ended), default=MAX_WATERMARK)
-    assert watermarks.cap(0, 0, rows) == [min(row, limit) for row in rows]
+    assert watermarks.cap(0, 0, Times(rows)).listed == [min(row, limit) for row in rows]
 
 
 def test_what_channels_promised_is_remembered_in_another_process() -> None:

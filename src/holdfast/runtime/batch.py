@@ -9,6 +9,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from holdfast.runtime.times import Numbers, Times
+
+#: Of rows: their times, or None where a stream has none.
+AnyTimes = Sequence[int | None] | Sequence[int] | Numbers | Times | None
 #: Turns the columns of an Arrow batch into Python rows.
 RowReader = Callable[[pa.RecordBatch], list[Any]]
 
@@ -73,17 +77,18 @@ class Batch:
 
     ``timestamps[i]`` is the event time of row i in milliseconds, None for a row that has none. ``watermarks[i]`` is
     the watermark in force when row i arrives, so that whether a row is late depends neither on batches nor on epochs.
-    ``keys`` are the rows' keys behind a ``key_by``. Each of the three is None when the stream has none. ``origin`` is
-    there between a source and what directly follows it.
+    ``keys`` are the rows' keys behind a ``key_by``. Each of the three is None when the stream has none. ``times`` and
+    ``marks`` are timestamps and watermarks for those who compute with columns. ``origin`` is there between a source and
+    what directly follows it.
     """
 
-    __slots__ = ("_keys", "_reader", "_values", "arrow", "origin", "timestamps", "watermarks")
+    __slots__ = ("_keys", "_reader", "_values", "arrow", "marks", "origin", "times")
 
     def __init__(
         self,
         values: list[Any] | None,
-        timestamps: Sequence[int | None] | None = None,
-        watermarks: list[int] | None = None,
+        timestamps: AnyTimes = None,
+        watermarks: AnyTimes = None,
         keys: list[Any] | ReceivedKeys | None = None,
         arrow: pa.RecordBatch | None = None,
         reader: RowReader | None = None,
@@ -91,8 +96,8 @@ class Batch:
         self._values = values
         self._reader = reader
         self.arrow = arrow
-        self.timestamps = timestamps
-        self.watermarks = watermarks
+        self.times = _times_of(timestamps)
+        self.marks = _times_of(watermarks)
         self._keys = keys
         self.origin: Origin | None = None
 
@@ -100,7 +105,23 @@ class Batch:
     def of_arrow(cls, arrow: pa.RecordBatch, reader: RowReader) -> Batch:
         return cls(None, arrow=arrow, reader=reader)
 
-    def timed(self, timestamps: Sequence[int | None], watermarks: list[int]) -> Batch:
+    @property
+    def timestamps(self) -> Sequence[int | None] | None:
+        return None if self.times is None else self.times.listed
+
+    @timestamps.setter
+    def timestamps(self, times: Sequence[int | None] | None) -> None:
+        self.times = _times_of(times)
+
+    @property
+    def watermarks(self) -> Sequence[int] | None:
+        return None if self.marks is None else self.marks.listed  # type: ignore[return-value]  # every row has one
+
+    @watermarks.setter
+    def watermarks(self, times: Sequence[int] | None) -> None:
+        self.marks = _times_of(times)
+
+    def timed(self, timestamps: AnyTimes, watermarks: AnyTimes) -> Batch:
         """The same rows with other times, and without keys."""
         return Batch(self._values, timestamps, watermarks, None, self.arrow, self._reader)
 
@@ -121,11 +142,11 @@ class Batch:
     def part(self, start: int, stop: int) -> Batch:
         """Some rows that follow each other, of rows with keys."""
         assert self._keys is not None
-        timestamps, watermarks, keys = self.timestamps, self.watermarks, self._keys
+        keys = self._keys
         return Batch(
             None if self._values is None else self._values[start:stop],
-            None if timestamps is None else timestamps[start:stop],
-            None if watermarks is None else watermarks[start:stop],
+            None if self.times is None else self.times.part(start, stop),
+            None if self.marks is None else self.marks.part(start, stop),
             keys.part(start, stop) if isinstance(keys, ReceivedKeys) else keys[start:stop],
             None if self.arrow is None else self.arrow.slice(start, stop - start),
             self._reader,
@@ -133,7 +154,7 @@ class Batch:
 
     def read_as(self, convert: Callable[[list[Any]], list[Any]]) -> Batch:
         """Rows made of these, when they are needed."""
-        times = self.timestamps, self.watermarks
+        times = self.times, self.marks
         if self._values is not None or self._reader is None:
             return Batch(convert(self.values), *times, self._keys)
         read = self._reader
@@ -155,7 +176,7 @@ class Batch:
     def in_python(cls, batches: Sequence[Batch]) -> Batch:
         """The same rows with keys and times in the same order, as Python rows in one batch."""
         values = [row for batch in batches for row in batch.values]
-        return Batch(values, *_times_of(batches), [key for batch in batches for key in batch.keys or ()])
+        return Batch(values, *joined_times(batches), [key for batch in batches for key in batch.keys or ()])
 
     @property
     def _form(self) -> Any:
@@ -165,7 +186,7 @@ class Batch:
     def _followed_by(self, others: list[Batch]) -> Batch:
         assert self.arrow is not None and isinstance(self._keys, ReceivedKeys)
         keys = self._keys.followed_by([other._keys for other in others if isinstance(other._keys, ReceivedKeys)])
-        return Batch(None, *_times_of([self, *others]), keys, keys.rows(self.arrow.schema), self._reader)
+        return Batch(None, *joined_times([self, *others]), keys, keys.rows(self.arrow.schema), self._reader)
 
     @property
     def keys(self) -> list[Any] | None:
@@ -201,12 +222,18 @@ class Batch:
         return int(self.arrow.num_rows)
 
 
-def _times_of(batches: Sequence[Batch]) -> tuple[list[int | None] | None, list[int] | None]:
+def _times_of(given: AnyTimes) -> Times | None:
+    return given if given is None or isinstance(given, Times) else Times(given)
+
+
+def joined_times(batches: Sequence[Batch]) -> tuple[Times | None, Times | None]:
     """Event times and watermarks of batches that all have them, or all have none."""
-    timestamps = [time for batch in batches for time in batch.timestamps or ()]
-    watermarks = [time for batch in batches for time in batch.watermarks or ()]
-    rows = sum(map(len, batches))
-    return timestamps if len(timestamps) == rows else None, watermarks if len(watermarks) == rows else None
+    times = [batch.times for batch in batches if batch.times is not None]
+    marks = [batch.marks for batch in batches if batch.marks is not None]
+    return (
+        Times.joined(times) if len(times) == len(batches) else None,
+        Times.joined(marks) if len(marks) == len(batches) else None,
+    )
 
 
 class SideBatch(Batch):

@@ -155,13 +155,13 @@ class Chain:
             channel = 0
         if header.rows:
             batch = self._readers[edge_id].read(header, body)
-            if self._times_differ and batch.timestamps is None:
+            if self._times_differ and batch.times is None:
                 batch.timestamps, batch.watermarks = [None] * len(batch), [self._gate.current()] * len(batch)
-            elif edge.of_data_frame and batch.watermarks is not None:
+            elif edge.of_data_frame and batch.marks is not None:
                 batch.watermarks = [self._gate.current()] * len(batch)
-            elif batch.watermarks is not None:
-                batch.watermarks = self._gate.cap(edge_id, channel, batch.watermarks)
-            if self.head.spec.batch and batch.watermarks is not None:
+            elif batch.marks is not None:
+                batch.marks = self._gate.cap(edge_id, channel, batch.marks)
+            if self.head.spec.batch and batch.marks is not None:
                 # Rows that timers gave at the end of the input before come with the last watermark, and are not late.
                 batch.watermarks = [MIN_WATERMARK] * len(batch)
             self.push(batch, edge.input_index)

@@ -10,18 +10,15 @@ they arrive. What is in a window that ends has an earlier end, and comes before 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from holdfast.runtime.aggregates import Aggregation, combine_rows, combine_rows_by, rows_as_combined
+from holdfast.runtime.times import Numbers, Times
 from holdfast.types.typeinfo import TypeInformation
-
-Numbers = npt.NDArray[np.int64]
 
 #: Times, and lengths of time, beyond it are not computed with in 64 bits.
 FAR = 1 << 60
@@ -42,8 +39,8 @@ class CombinedRows(NamedTuple):
     """With their times and the event time that each comes at, where rows have them."""
 
     rows: pa.RecordBatch
-    timestamps: Sequence[int | None] | None = None
-    watermarks: list[int] | None = None
+    times: Times | None = None
+    marks: Numbers | None = None
 
 
 @dataclass(frozen=True)
@@ -68,28 +65,17 @@ class Combination:
         combine = combine_rows if self.panes is None else rows_as_combined
         return CombinedRows(combine(self.aggregation, rows))
 
-    def combined_in_time(
-        self, rows: pa.RecordBatch, timestamps: Sequence[int | None], watermarks: Sequence[int]
-    ) -> CombinedRows:
-        """Of rows with event times. ``watermarks`` never go back."""
+    def combined_in_time(self, rows: pa.RecordBatch, times: Times, passed: Numbers) -> CombinedRows:
+        """Of rows with event times. ``passed`` are the watermarks that they come at, which never go back."""
         if self.panes is None:
-            combined, first = combine_rows(self.aggregation, rows), watermarks[0]
-            return CombinedRows(combined, [None] * combined.num_rows, [first] * combined.num_rows)
-        return self._by_pane(self.panes, rows, timestamps, watermarks)
+            combined = combine_rows(self.aggregation, rows)
+            return CombinedRows(combined, Times([None] * len(combined)), np.full(len(combined), passed[0]))
+        numbers = times.numbers
+        found = None if numbers is None else self._by_pane(self.panes, rows, numbers, passed)
+        return CombinedRows(rows_as_combined(self.aggregation, rows), times, passed) if found is None else found
 
-    def _by_pane(
-        self, panes: Panes, rows: pa.RecordBatch, timestamps: Sequence[int | None], watermarks: Sequence[int]
-    ) -> CombinedRows:
-        found = None if None in timestamps else self._in_order(panes, rows, timestamps, watermarks)
-        if found is None:
-            return CombinedRows(rows_as_combined(self.aggregation, rows), timestamps, list(watermarks))
-        return found
-
-    def _in_order(
-        self, panes: Panes, rows: pa.RecordBatch, timestamps: Sequence[int | None], watermarks: Sequence[int]
-    ) -> CombinedRows | None:
+    def _by_pane(self, panes: Panes, rows: pa.RecordBatch, times: Numbers, passed: Numbers) -> CombinedRows | None:
         """Rows by the event time that they come at. None where all of them must go one by one."""
-        times, passed = (np.array(some, dtype=np.int64) for some in (timestamps, watermarks))
         if max(-int(times.min()), int(times.max())) >= FAR:
             return None
         starts = panes.starts_of(times)
@@ -109,4 +95,4 @@ class Combination:
         if (came[1:] < came[:-1]).any():
             order = np.argsort(came, kind="stable")
             combined, starts, came = combined.take(pa.array(order)), starts[order], came[order]
-        return CombinedRows(combined, starts.tolist(), came.tolist())
+        return CombinedRows(combined, Times(starts), came)

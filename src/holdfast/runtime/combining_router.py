@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from itertools import accumulate, chain
-
+import numpy as np
 import pyarrow as pa
 
 from holdfast.errors import HoldfastError
-from holdfast.runtime.batch import Batch
+from holdfast.runtime.batch import Batch, joined_times
 from holdfast.runtime.combining import CombinedRows
 from holdfast.runtime.envelope import ChannelStatus
 from holdfast.runtime.plan import EdgeSpec, TaskOptions
@@ -38,7 +37,7 @@ class CombiningRouter(Router):
             return
         rows = batch.arrow if batch.arrow is not None else self._write_given(batch.values)
         # What the aggregates do not need does not wait with the rest.
-        needed = Batch(None, batch.timestamps, batch.watermarks, arrow=rows.select(self._needed))
+        needed = Batch(None, batch.times, batch.marks, arrow=rows.select(self._needed))
         if self._waiting.add(needed):
             self._send_combined()
 
@@ -55,19 +54,21 @@ class CombiningRouter(Router):
         if not batches:
             return
         try:
-            rows, timestamps, watermarks = self._combined(batches)
+            combined = self._combined(batches)
         except HoldfastError as error:
             error.add_note(f"in {self._where}")
             raise
-        super().collect(Batch(None, timestamps, watermarks, arrow=rows, reader=self._read_combined))
+        super().collect(
+            Batch(None, combined.times, combined.marks, arrow=combined.rows, reader=self._read_combined)
+        )
 
     def _combined(self, batches: list[Batch]) -> CombinedRows:
         rows = pa.concat_batches([batch.arrow for batch in batches])
         if not self._edge.event_time:
             return self._combine.combined(rows)
-        timestamps = list(chain.from_iterable(batch.timestamps or () for batch in batches))
-        watermarks = chain.from_iterable(batch.watermarks or () for batch in batches)
-        return self._combine.combined_in_time(rows, timestamps, list(accumulate(watermarks, max)))
+        times, marks = joined_times(batches)
+        assert times is not None and marks is not None and marks.numbers is not None
+        return self._combine.combined_in_time(rows, times, np.maximum.accumulate(marks.numbers))
 
 
 def router_of(edge: EdgeSpec, subtask: int, channel: int, where: str, options: TaskOptions) -> Router:

@@ -159,7 +159,7 @@ class ReduceOperator(KeyedOperator):
         except Exception as error:
             raise self.failure(error, value, key) from error
         if not self.spec.batch:
-            self.output.collect(Batch(out, batch.timestamps, batch.watermarks))
+            self.output.collect(Batch(out, batch.times, batch.marks))
 
     def finish(self) -> None:
         if self.spec.batch:

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from holdfast.errors import FunctionError
-from holdfast.runtime.batch import Batch
+from holdfast.runtime.batch import Batch, joined_times
 from holdfast.runtime.keyed import KeyedOperator
 from holdfast.runtime.plan import OperatorSpec
 from holdfast.runtime.waiting import WaitingRows
@@ -68,8 +68,9 @@ class KeyedBatchOperator(KeyedOperator):
         keys = pa.concat_arrays([batch.key_column for batch in batches])
         context = KeyedBatchContext()
         if self.spec.event_time:
-            context._timestamps = pa.array([time for b in batches for time in b.timestamps or ()], pa.int64())
-            context._watermark = (batches[0].watermarks or [self.watermark])[0]
+            times, marks = joined_times(batches)
+            context._timestamps = None if times is None else times.column()
+            context._watermark = self.watermark if marks is None else marks.listed[0]
         self.leave_row()
         try:
             results = list(_results(self.process_batch(keys, rows, context)))

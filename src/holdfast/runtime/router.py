@@ -33,6 +33,7 @@ from holdfast.runtime.partitioners import (
 )
 from holdfast.runtime.plan import EdgeSpec, TaskOptions
 from holdfast.runtime.row_order import GROUPED_ROWS, by_target, by_target_and_key
+from holdfast.runtime.times import Times
 from holdfast.types.arrow import row_reader, row_writer, schema_of
 
 if TYPE_CHECKING:
@@ -161,7 +162,8 @@ class Router:
     def _wire(self, columns: pa.RecordBatch, batch: Batch, keys: KeyColumn) -> pa.RecordBatch:
         arrays, names = list(columns.columns), list(columns.schema.names)
         if self._edge.event_time:
-            arrays += [pa.array(batch.timestamps, pa.int64()), pa.array(batch.watermarks, pa.int64())]
+            assert batch.times is not None and batch.marks is not None
+            arrays += [batch.times.column(), batch.marks.column()]
             names += [TIMESTAMP_COLUMN, WATERMARK_COLUMN]
         if keys.column is not None:
             arrays.append(keys.column)
@@ -243,8 +245,8 @@ class EdgeReader:
         timestamps = watermarks = None
         keys: ReceivedKeys | None = None
         if self._edge.event_time:
-            timestamps = wire.column(TIMESTAMP_COLUMN).to_pylist()
-            watermarks = wire.column(WATERMARK_COLUMN).to_pylist()
+            timestamps = Times.of_column(wire.column(TIMESTAMP_COLUMN))
+            watermarks = Times.of_column(wire.column(WATERMARK_COLUMN))
         if self._keys is not None:
             form = header.key_form
             if form not in self._reads_keys:

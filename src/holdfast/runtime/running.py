@@ -92,7 +92,7 @@ class RunningOperator(ReduceOperator):
             super().process(batch, input_index)
         elif not self.spec.batch:
             self.output.collect(
-                Batch(None, batch.timestamps, batch.watermarks, arrow=rows, reader=self._read_rows)
+                Batch(None, batch.times, batch.marks, arrow=rows, reader=self._read_rows)
             )
 
     def _reduced(self, batch: Batch, rows: pa.RecordBatch) -> pa.RecordBatch | None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 import numpy as np
-import numpy.typing as npt
 
 from holdfast.runtime.operator import MIN_WATERMARK
+from holdfast.runtime.times import Numbers
 
 
 class SplitTimes:
@@ -29,9 +29,9 @@ class SplitTimes:
             self._highest[split] = self._restored.get(split, MIN_WATERMARK)
             self._quiet_since[split] = now
 
-    def advance(self, split: str, timestamps: Iterable[int], now: int) -> npt.NDArray[np.int64]:
+    def advance(self, split: str, timestamps: Numbers, now: int) -> Numbers:
         """Rows of a split arrive: the highest time of the slowest split, before the first of them and after each."""
-        own = np.maximum.accumulate(np.array([self._highest[split], *timestamps], dtype=np.int64))
+        own = np.maximum.accumulate(np.append(self._highest[split], timestamps))
         self._highest[split] = int(own[-1])
         self._quiet_since[split] = now
         others = [highest for other, highest in self._active(now).items() if other != split]

@@ -17,7 +17,7 @@ class RowMapper(FunctionOperator):
 
     def mapped(self, batch: Batch, results: list[Any]) -> Batch:
         """The results with the times of their rows."""
-        return Batch(results, batch.timestamps, batch.watermarks)
+        return Batch(results, batch.times, batch.marks)
 
 
 class MapOperator(RowMapper):

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from holdfast.runtime.batch import Batch
 from holdfast.runtime.context import StateSnapshotContext
 from holdfast.runtime.envelope import ChannelStatus
 from holdfast.runtime.operator import MAX_WATERMARK, MIN_WATERMARK, Operator
 from holdfast.runtime.split_watermarks import SplitTimes
+from holdfast.runtime.times import Numbers, Times
 from holdfast.state.descriptors import ListStateDescriptor
 from holdfast.types.typeinfo import Types
 
@@ -58,26 +58,28 @@ class TimestampsAndWatermarksOperator(Operator):
         bound = self._bound
         timestamps = self._timestamps(batch)
         if bound is None:
-            watermarks = [MIN_WATERMARK] * len(timestamps)
+            watermarks = np.full(len(timestamps), MIN_WATERMARK, dtype=np.int64)
         else:
             running = self._running_maximum(batch, timestamps)
             self._highest = int(running[-1])
             before = running[:-1]
             # The lowest value stands for "nothing seen yet": nothing may wrap around below it.
-            watermarks = (np.maximum(before, MIN_WATERMARK + bound + 1) - (bound + 1)).tolist()
+            watermarks = np.maximum(before, MIN_WATERMARK + bound + 1) - (bound + 1)
         self._quiet_since = self.environment.clock()
         self.output.collect(batch.timed(timestamps, watermarks))
         self._emit()
 
-    def _running_maximum(self, batch: Batch, timestamps: list[int]) -> npt.NDArray[np.int64]:
+    def _running_maximum(self, batch: Batch, timestamps: Times) -> Numbers:
         """The generator's maximum before the first row and after each one."""
+        numbers = timestamps.numbers
+        assert numbers is not None, "every row has one"
         if batch.origin is None:
-            return np.maximum.accumulate(np.array([self._highest, *timestamps], dtype=np.int64))
+            return np.maximum.accumulate(np.append(self._highest, numbers))
         if self._splits is None:
             self._splits = self._split_times()
         now = self.environment.clock()
         self._splits.keep(batch.origin.splits, now)
-        slowest = self._splits.advance(batch.origin.split, timestamps, now)
+        slowest = self._splits.advance(batch.origin.split, numbers, now)
         # A split that wakes up, or is new, may be behind what was promised: promises stand.
         return np.maximum.accumulate(np.maximum(slowest, self._highest))
 
@@ -123,7 +125,7 @@ class TimestampsAndWatermarksOperator(Operator):
             self._split_times()
             self._splits = fields["splits"]
 
-    def _timestamps(self, batch: Batch) -> list[int]:
+    def _timestamps(self, batch: Batch) -> Times:
         assigner = self.body.timestamp_assigner
         if batch.origin is not None and batch.timestamps is None:
             batch.timestamps = [MIN_WATERMARK if time < 0 else time for time in batch.origin.record_times]
@@ -137,11 +139,11 @@ class TimestampsAndWatermarksOperator(Operator):
                     ),
                     batch.values[0],
                 )
-            return known
+            return Times(known)
         if batch.arrow is not None and self.body.timestamp_column is not None:
             times = batch.arrow.column(self.body.timestamp_column)
             if not times.null_count:
-                return times.to_pylist()  # type: ignore[no-any-return]  # of integers, none of which is null
+                return Times(times.to_numpy().astype(np.int64, copy=False))
         recorded = [MIN_WATERMARK if timestamp is None else timestamp for timestamp in batch.timestamps or ()]
         recorded = recorded or [MIN_WATERMARK] * len(batch)
         value: Any = None
@@ -151,7 +153,7 @@ class TimestampsAndWatermarksOperator(Operator):
                 out.append(int(assigner.extract_timestamp(value, record_timestamp)))
         except Exception as error:
             raise self.failure(error, value) from error
-        return out
+        return Times(out)
 
     def _emit(self) -> None:
         if self._bound is not None and self._highest != MIN_WATERMARK:
@@ -183,16 +185,14 @@ class ChannelWatermarks:
         # end.
         return max((s.watermark for s in self._channels.values()), default=MIN_WATERMARK)
 
-    def cap(self, edge: int, channel: int, watermarks: list[int]) -> list[int]:
+    def cap(self, edge: int, channel: int, watermarks: Times) -> Times:
         """The watermarks that hold while rows of one channel pass: its own, held back by the others."""
         others = [s.watermark for k, s in self._channels.items() if k != (edge, channel) and not s.idle and not s.ended]
         if not others:
             return watermarks
-        lowest = min(others)
-        # The last one need not be the highest: a channel that wakes up pulls the watermark of later rows down.
-        if lowest >= max(watermarks):
-            return watermarks
-        return [w if w < lowest else lowest for w in watermarks]
+        numbers = watermarks.numbers
+        assert numbers is not None, "every row has one"
+        return Times(np.minimum(numbers, min(others)))
 
     @property
     def idle(self) -> bool:

@@ -8,6 +8,7 @@ from itertools import takewhile
 from typing import NamedTuple
 
 import msgspec
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark import TaskContext
@@ -20,6 +21,7 @@ from holdfast.runtime.epoch import Acknowledgement, EpochSpec, OperatorProgress
 from holdfast.runtime.operator import MAX_WATERMARK, MIN_WATERMARK
 from holdfast.runtime.plan import JobPlan
 from holdfast.runtime.router import Outbox, Router
+from holdfast.runtime.times import Times
 from holdfast.spark.combining import CombinedColumns, SparkCombined
 from holdfast.spark.epoch_property import announced_epoch
 from holdfast.spark.event_time import EventTimeColumn
@@ -116,8 +118,8 @@ class _Output:
             if newest is not None:
                 self.watermark = max(self.watermark, event_time.promised(newest))
             # Event time is what rows of earlier epochs say, which whoever receives these knows.
-            batch.timestamps = [None] * len(batch) if given.times is None else given.times.to_pylist()
-            batch.watermarks = [MIN_WATERMARK] * len(batch)
+            times = Times([None] * len(batch)) if given.times is None else Times.of_column(given.times)
+            batch = batch.timed(times, np.full(len(batch), MIN_WATERMARK, dtype=np.int64))
         for router in self._routers:
             router.collect(batch)
 

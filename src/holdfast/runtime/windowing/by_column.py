@@ -9,8 +9,9 @@ import pyarrow as pa
 from holdfast.runtime.batch import Batch
 from holdfast.runtime.operator import MIN_WATERMARK
 from holdfast.runtime.plan import OperatorSpec
+from holdfast.runtime.times import Numbers
 from holdfast.runtime.windowing.fixed_windows import FixedWindowOperator, KeysOfBatch, PassingWindow
-from holdfast.runtime.windowing.folding import Groups, Numbers, Values, distinct_keys, fold
+from holdfast.runtime.windowing.folding import Groups, Values, distinct_keys, fold
 from holdfast.runtime.windowing.known_aggregates import WindowAggregation
 from holdfast.runtime.windowing.windows import MAX_TIMESTAMP, TimeWindow
 from holdfast.state.timers import TimeDomain, TimerQueue

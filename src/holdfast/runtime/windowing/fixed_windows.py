@@ -22,7 +22,8 @@ from holdfast.runtime.batch import Batch
 from holdfast.runtime.combining import FAR
 from holdfast.runtime.operator import MIN_WATERMARK
 from holdfast.runtime.plan import OperatorSpec
-from holdfast.runtime.windowing.folding import Groups, Numbers
+from holdfast.runtime.times import Numbers
+from holdfast.runtime.windowing.folding import Groups
 from holdfast.runtime.windowing.rows_first import RowsFirstOperator
 from holdfast.runtime.windowing.time_windows import FixedSizeWindows
 from holdfast.runtime.windowing.windows import TimeWindow
@@ -117,10 +118,9 @@ class FixedWindowOperator(RowsFirstOperator):
         rows = len(batch)
         if not self._event_time:
             return np.full(rows, self.processing_time(), dtype=np.int64)
-        timestamps = batch.timestamps
-        if timestamps is None or None in timestamps:
+        times = None if batch.times is None else batch.times.numbers
+        if times is None:
             return None
-        times: Numbers = np.array(timestamps, dtype=np.int64)
         return times if max(-int(times.min()), int(times.max())) < FAR else None
 
     def _take_rows(self, batch: Batch, times: Numbers, ahead: int) -> bool:

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from holdfast.runtime.batch import Batch
+from holdfast.runtime.times import Numbers
 from holdfast.runtime.windowing.fixed_windows import FixedWindowOperator, KeysOfBatch
-from holdfast.runtime.windowing.folding import Groups, Numbers
+from holdfast.runtime.windowing.folding import Groups
 
 
 class FoldedWindowOperator(FixedWindowOperator):

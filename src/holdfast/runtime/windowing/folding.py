@@ -16,8 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from holdfast.runtime.aggregates import Partial
-
-Numbers = npt.NDArray[np.int64]
+from holdfast.runtime.times import Numbers
 
 #: Sums that stay below it have not passed 64 bits on their way.
 _SAFE = 1 << 62

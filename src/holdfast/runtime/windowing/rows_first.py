@@ -18,8 +18,8 @@ import numpy as np
 from holdfast.runtime.batch import Batch
 from holdfast.runtime.operator import MAX_WATERMARK, MIN_WATERMARK
 from holdfast.runtime.plan import OperatorSpec
+from holdfast.runtime.times import Numbers, Times
 from holdfast.runtime.waiting import WaitingRows
-from holdfast.runtime.windowing.folding import Numbers
 from holdfast.runtime.windowing.operator import WindowOperator
 
 #: So many rows, or bytes of them, are not kept waiting for more of their epoch.
@@ -48,8 +48,8 @@ class RowsFirstOperator(WindowOperator):
             self._process_together(batch)
             return
         behind = self._behind_waiting
-        if batch.watermarks is not None and behind > min(batch.watermarks, default=behind):
-            batch.watermarks = [max(watermark, behind) for watermark in batch.watermarks]
+        if batch.marks is not None and behind > MIN_WATERMARK:
+            batch.marks = Times(np.maximum(_numbers(batch.marks), behind))
         if self._waiting.add(batch):
             self.end_rows()
 
@@ -86,8 +86,8 @@ class RowsFirstOperator(WindowOperator):
     def _watermarks(self, batch: Batch) -> Numbers:
         """Event time as it is for each row."""
         watermarks = np.full(len(batch), self.watermark, dtype=np.int64)
-        if batch.watermarks is not None:
-            np.maximum.accumulate(np.maximum(watermarks, batch.watermarks), out=watermarks)
+        if batch.marks is not None:
+            np.maximum.accumulate(np.maximum(watermarks, _numbers(batch.marks)), out=watermarks)
         return watermarks
 
     def _come_to(self, watermarks: Sequence[int], row: int) -> None:
@@ -108,3 +108,9 @@ class RowsFirstOperator(WindowOperator):
     def _next_due(self) -> int | None:
         """When the next window fires."""
         return self._event_timers.next_timestamp()
+
+
+def _numbers(watermarks: Times) -> Numbers:
+    numbers = watermarks.numbers
+    assert numbers is not None, "every row has one"
+    return numbers

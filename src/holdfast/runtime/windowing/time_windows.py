@@ -8,10 +8,10 @@ from math import gcd
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 
 from holdfast.errors import ProgramError
 from holdfast.runtime.combining import Panes
+from holdfast.runtime.times import Numbers
 from holdfast.runtime.windowing.assigner_context import WindowAssignerContext
 from holdfast.runtime.windowing.assigners import WindowAssigner
 from holdfast.runtime.windowing.serializers import TimeWindowSerializer
@@ -19,8 +19,6 @@ from holdfast.runtime.windowing.time_triggers import EventTimeTrigger, Processin
 from holdfast.runtime.windowing.triggers import Trigger
 from holdfast.runtime.windowing.windows import TimeWindow
 from holdfast.types.durations import milliseconds_of, offset_of
-
-Numbers = npt.NDArray[np.int64]
 
 #: Starts whose windows an assigner remembers: rows of one time are many.
 _REMEMBERED = 1024
