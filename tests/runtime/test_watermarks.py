@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,15 +10,20 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from holdfast.common.time import Duration
-from holdfast.common.watermark_strategy import TimestampAssigner, WatermarkStrategy
-from holdfast.errors import FunctionError
+from holdfast.common.types import Row
+from holdfast.common.watermark_strategy import TimestampAssigner, TimestampColumn, WatermarkStrategy
+from holdfast.datastream import StreamExecutionEnvironment
+from holdfast.errors import FunctionError, ProgramError
 from holdfast.runtime.batch import Batch, Origin
 from holdfast.runtime.context import StateSnapshotContext
 from holdfast.runtime.envelope import ChannelStatus
 from holdfast.runtime.operator import MAX_WATERMARK, MIN_WATERMARK
+from holdfast.runtime.output import Output
 from holdfast.runtime.times import Times
 from holdfast.runtime.watermarks import ChannelWatermarks, TimestampsAndWatermarksOperator
 from holdfast.state.raw_state import RawStateOutputs
+from holdfast.types.arrow import row_reader, row_writer
+from holdfast.types.typeinfo import Types
 from tests.runtime.operators import Clock, Downstream, set_up
 
 
@@ -112,6 +118,84 @@ def test_an_assigner_that_raises_names_the_row() -> None:
     operator, _ = generator()
     with pytest.raises(FunctionError, match=r"operator 'Timestamps', subtask 1/1: ValueError: .* the row was 'x'"):
         operator.process(Batch([1, "x"]), 0)
+
+
+ROW = Types.ROW_NAMED(["name", "at"], [Types.STRING(), Types.INT()])
+
+
+class Doubled(TimestampColumn):
+    """Says something else than the column."""
+
+    def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
+        return 2 * super().extract_timestamp(value, record_timestamp)
+
+
+class Batches:
+    def __init__(self) -> None:
+        self.given: list[Batch] = []
+
+    def collect(self, batch: Batch) -> None:
+        self.given.append(batch)
+
+
+def by_column(assigner: TimestampAssigner) -> tuple[TimestampsAndWatermarksOperator, Batches]:
+    """Of rows with a declared type, with what it gives as it is."""
+    made = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(assigner)
+    operator, _ = set_up(TimestampsAndWatermarksOperator, made)
+    operator.spec = replace(operator.spec, output_type=ROW)
+    operator.output, batches = Output(), Batches()
+    operator.output.add_collector(batches)
+    return operator, batches
+
+
+@pytest.mark.parametrize("column", ["at", 1])
+@pytest.mark.parametrize("form", ["columns", "rows"])
+def test_a_column_of_times(column: str | int, form: str) -> None:
+    operator, batches = by_column(TimestampColumn(column))
+    rows = [Row("a", 5), ("b", 3), Row("c", 9)]
+
+    def read(batch: Any) -> list[Any]:
+        raise AssertionError("nobody needs Python rows")
+
+    operator.process(Batch.of_arrow(row_writer(ROW)(rows), read) if form == "columns" else Batch(rows), 0)
+    (batch,) = batches.given
+    assert (batch.timestamps, batch.watermarks) == ([5, 3, 9], [MIN_WATERMARK, 4, 4])
+    assert operator.watermark == 8
+
+
+def test_a_time_that_is_null_names_the_row() -> None:
+    operator, _ = by_column(TimestampColumn("at"))
+    columns = row_writer(ROW)([Row("a", 5), Row("b", None)])
+    with pytest.raises(FunctionError, match=r"the field 'at', which is the event time, is null.*'b'"):
+        operator.process(Batch.of_arrow(columns, row_reader(ROW)), 0)
+
+
+def test_an_assigner_made_of_a_column_of_times_is_asked() -> None:
+    operator, batches = by_column(Doubled("at"))
+    operator.process(Batch.of_arrow(row_writer(ROW)([Row("a", 5)]), row_reader(ROW)), 0)
+    assert batches.given[0].timestamps == [10]
+
+
+def test_a_column_of_times_of_rows_without_a_declared_type() -> None:
+    made = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(TimestampColumn("at"))
+    operator, downstream = set_up(TimestampsAndWatermarksOperator, made)
+    operator.process(Batch([Row(name="a", at=5)]), 0)
+    assert [time for _, time, _ in downstream.rows] == [5]
+
+
+@pytest.mark.parametrize(
+    ("column", "message"),
+    [
+        ("when", "have no such field; they have name, at"),
+        (2, "have no such field; they have name, at"),
+        ("name", "the field is STRING; expected an integer of milliseconds"),
+    ],
+)
+def test_a_column_that_is_none_of_times_is_refused(column: str | int, message: str) -> None:
+    rows = StreamExecutionEnvironment.get_execution_environment().from_collection([Row("a", 1)], ROW)
+    made = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(TimestampColumn(column))
+    with pytest.raises(ProgramError, match=message):
+        rows.assign_timestamps_and_watermarks(made)
 
 
 def test_the_highest_time_is_state_and_a_restore_takes_the_lowest_promise() -> None:

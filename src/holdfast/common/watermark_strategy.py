@@ -19,9 +19,8 @@ class TimestampAssigner(ABC):
 
 
 class TimestampColumn(TimestampAssigner):
-    """The event time of a row is one of its fields, an integer of milliseconds: read by column, where rows are columns.
-
-    ``column`` is the name of a field of named rows and of data classes, or the position of one of rows and tuples.
+    """The event time of a row is one of its fields, an integer of milliseconds, by its name or its position. Rows of a
+    declared type are read by column, and need not become Python objects for it.
     """
 
     def __init__(self, column: str | int) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from holdfast.runtime.batch import Batch
 from holdfast.runtime.context import StateSnapshotContext
@@ -13,7 +14,8 @@ from holdfast.runtime.operator import MAX_WATERMARK, MIN_WATERMARK, Operator
 from holdfast.runtime.split_watermarks import SplitTimes
 from holdfast.runtime.times import Numbers, Times
 from holdfast.state.descriptors import ListStateDescriptor
-from holdfast.types.typeinfo import Types
+from holdfast.types.arrow import row_writer
+from holdfast.types.typeinfo import FieldsTypeInfo, Types
 
 _SPLITS = ListStateDescriptor("_split_watermarks", Types.TUPLE([Types.STRING(), Types.LONG()]))
 
@@ -140,8 +142,8 @@ class TimestampsAndWatermarksOperator(Operator):
                     batch.values[0],
                 )
             return Times(known)
-        if batch.arrow is not None and self.body.timestamp_column is not None:
-            times = batch.arrow.column(self.body.timestamp_column)
+        if self.body.timestamp_column is not None and isinstance(self.spec.output_type, FieldsTypeInfo):
+            times = self._columns(batch).column(self.body.timestamp_column)
             if not times.null_count:
                 return Times(times.to_numpy().astype(np.int64, copy=False))
         recorded = [MIN_WATERMARK if timestamp is None else timestamp for timestamp in batch.timestamps or ()]
@@ -154,6 +156,12 @@ class TimestampsAndWatermarksOperator(Operator):
         except Exception as error:
             raise self.failure(error, value) from error
         return Times(out)
+
+    def _columns(self, batch: Batch) -> pa.RecordBatch:
+        """The columns of rows: made once, for whoever is behind this too."""
+        if batch.arrow is None:
+            batch.arrow = row_writer(self.spec.output_type)(batch.values)
+        return batch.arrow
 
     def _emit(self) -> None:
         if self._bound is not None and self._highest != MIN_WATERMARK:
