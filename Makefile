@@ -16,9 +16,10 @@ CLASSES := build/spark-classes.jsa
 ALONE := tests/integration/test_cluster.py tests/integration/test_driver_loss.py \
 	tests/integration/test_high_availability.py tests/kit
 
-# By file: what a file shares, a Spark session or a broker, is started once.
+# By file: what a file shares, a Spark session or a broker, is started once. Three processes for two cores, because tests
+# of killed processes mostly wait; in the order of tests/conftest.py.
 test: check $(CLASSES)
-	$(BIN)/python -m pytest -n 2 --dist loadfile $(ALONE:%=--ignore=%)
+	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder $(ALONE:%=--ignore=%)
 	$(BIN)/python -m pytest $(ALONE)
 
 test-fast: $(READY)

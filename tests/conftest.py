@@ -32,6 +32,12 @@ def in_memory() -> bool:
     return MEMORY_DISK.is_dir() and shutil.disk_usage(MEMORY_DISK).free > 4 << 30
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files with slow tests come first, so that no process is left with a long one when the others have ended."""
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
+    items.sort(key=lambda item: item.path not in slow)
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     """Local stores of tests on rocksdb, which syncs them when it opens and closes a database, are in memory."""

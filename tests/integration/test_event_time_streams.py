@@ -178,6 +178,15 @@ def test_what_cannot_be_event_time_is_refused(spark: Any) -> None:
         environment().from_data_frame(windows)
 
 
+def test_copies_of_the_column_of_event_time(spark: Any) -> None:
+    rate = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 1).load()
+    copied = rate.withWatermark("timestamp", "1 second").withColumn("copy", F.col("timestamp"))
+    assert EventTimeColumn.of("rate", copied) == EventTimeColumn("timestamp", 0, 1000, is_instant=True)
+    both = rate.withColumn("other", F.expr("timestamp + INTERVAL 1 HOUR")).withWatermark("other", "2 seconds")
+    with pytest.raises(ProgramError, match=r"several withWatermark.*'timestamp', 'other' are columns of event time"):
+        environment().from_data_frame(both.withWatermark("timestamp", "1 second"))
+
+
 ROWS = st.lists(
     st.tuples(
         st.sampled_from("ab"), st.none() | st.integers(-9, 9), st.integers(-(10**6), 10**6), st.integers(0, 999)

@@ -61,7 +61,7 @@ class KeyedOperator(FunctionOperator):
     def for_each_row(self, batch: Batch, function: Callable[[Any], Any]) -> tuple[list[Any], list[int] | None]:
         """All results of ``function`` in order, and how many came of each row where times must follow them."""
         out: list[Any] = []
-        counts: list[int] | None = [] if batch.timestamps is not None else None
+        counts: list[int] | None = [] if batch.times is not None else None
         context, extend = self.key_context, out.extend
         key = value = None
         try:

@@ -73,7 +73,7 @@ class FlatMapOperator(FunctionOperator):
         function = self.row_function(input_index)
         value: Any = None
         out: list[Any] = []
-        counts: list[int] | None = [] if batch.timestamps is not None else None
+        counts: list[int] | None = [] if batch.times is not None else None
         try:
             for value in batch.values:
                 before = len(out)

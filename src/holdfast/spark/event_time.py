@@ -15,6 +15,8 @@ import pyarrow.compute as pc
 from holdfast.errors import ProgramError
 
 _DELAY = "spark.watermarkDelayMs"
+#: What withWatermark() is in a plan.
+_NODE = "EventTimeWatermark"
 #: Spark's names of types.
 _INSTANT, _WITHOUT_ZONE = "timestamp", "timestamp_ntz"
 
@@ -35,10 +37,14 @@ class EventTimeColumn:
         found = [(place, field) for place, field in enumerate(data_frame.schema) if _DELAY in field.metadata]
         if not found:
             return None
-        if len(found) > 1:
+        if len(found) > 1 and data_frame._jdf.queryExecution().analyzed().toString().count(_NODE) > 1:
             names = ", ".join(f"'{field.name}'" for _, field in found)
-            raise ProgramError(f"The stream '{stream}' has withWatermark() on {names}; its event time is one column.")
-        ((place, field),) = found
+            raise ProgramError(
+                f"The stream '{stream}' has several withWatermark(), and {names} are columns of event time; it can "
+                "have one. Leave withWatermark() or the other columns out."
+            )
+        # Of a column and its copies, whichever comes first.
+        place, field = found[0]
         return cls(field.name, place, int(field.metadata[_DELAY]), _is_instant(stream, field))
 
     def milliseconds(self, column: pa.Array) -> pa.Array:
