@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from pyspark.sql import functions as F
 
 from holdfast.common import Types
-from holdfast.datastream import DataStream, ProcessFunction, windowed_stream
+from holdfast.datastream import DataStream, ProcessFunction, RuntimeExecutionMode, windowed_stream
 from holdfast.datastream.aggregates import Count, Max, Sum
-from holdfast.datastream.window import SlidingEventTimeWindows, TumblingEventTimeWindows
-from holdfast.errors import JobExecutionError, ProgramError
+from holdfast.datastream.window import SlidingEventTimeWindows, TumblingEventTimeWindows, TumblingProcessingTimeWindows
+from holdfast.errors import JobExecutionError
 from holdfast.runtime.aggregates import Aggregation
 from holdfast.runtime.combining import Combination, Panes
 from holdfast.spark import slices
@@ -162,6 +162,26 @@ def test_two_streams_with_event_time(spark: Any, tmp_path: Path) -> None:
     assert found == [(*row[:3], 2 * row[3], None if row[5] is None else 2 * row[5]) for row in expected(FILES)]
 
 
+def test_of_no_rows_nothing_comes(spark: Any) -> None:
+    """Spark's own result of no rows at all is a row."""
+    empty = spark.range(0).selectExpr("id AS v", "timestamp_millis(id) AS at")
+    for windows in (TumblingProcessingTimeWindows.of(10**15), TumblingEventTimeWindows.of(10)):
+        env = environment()
+        env.set_runtime_mode(RuntimeExecutionMode.BATCH)
+        assert collected(env.from_data_frame(empty).window_all(windows).aggregate(rows=Count(), total=Sum("v"))) == []
+
+
+def test_windows_by_the_clock_of_a_data_frame(spark: Any, plans: list[Any]) -> None:
+    rows = spark.range(0, 1000, 1, 3).selectExpr("id % 2 AS k", "id AS v")
+    env = environment()
+    env.set_runtime_mode(RuntimeExecutionMode.BATCH)
+    windows = env.from_data_frame(rows).key_by("k").window(TumblingProcessingTimeWindows.of(10**15))
+    found = collected(windows.aggregate(rows=Count(), most=Max("v")))
+    assert [(key, *figures) for key, _, _, *figures in found] == [(0, 500, 998), (1, 500, 999)]
+    (plan,) = plans
+    assert plan is not None and plan.columns.starts is None
+
+
 def test_rows_without_a_time_stop_windows(spark: Any, tmp_path: Path) -> None:
     write_input(tmp_path / "in", 1)
     frame = timed(spark, tmp_path / "in").withColumn("at", F.expr("nullif(at, at)"))
@@ -171,20 +191,20 @@ def test_rows_without_a_time_stop_windows(spark: Any, tmp_path: Path) -> None:
         collected(env.from_data_frame(frame).key_by("k").window(WINDOWS).aggregate(rows=Count()))
 
 
-def test_what_cannot_be_event_time_is_refused(spark: Any) -> None:
+def test_windows_of_spark_s_are_no_event_time(spark: Any) -> None:
+    """They have the mark of the column that they are of."""
     rate = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 1).load()
-    windows = rate.select(F.window("timestamp", "1 second").alias("w")).withWatermark("w", "1 second")
-    with pytest.raises(ProgramError, match=r"withWatermark\(\) on 'w', which is struct.*expected a timestamp"):
-        environment().from_data_frame(windows)
+    windows = rate.withWatermark("timestamp", "1 second").select(F.window("timestamp", "1 second"), "timestamp")
+    assert EventTimeColumn.of(windows) == EventTimeColumn("timestamp", 1, 1000)
+    assert EventTimeColumn.of(windows.select("window")) is None
 
 
 def test_copies_of_the_column_of_event_time(spark: Any) -> None:
     rate = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 1).load()
     copied = rate.withWatermark("timestamp", "1 second").withColumn("copy", F.col("timestamp"))
-    assert EventTimeColumn.of("rate", copied) == EventTimeColumn("timestamp", 0, 1000, is_instant=True)
+    assert EventTimeColumn.of(copied) == EventTimeColumn("timestamp", 0, 1000)
     both = rate.withColumn("other", F.expr("timestamp + INTERVAL 1 HOUR")).withWatermark("other", "2 seconds")
-    with pytest.raises(ProgramError, match=r"several withWatermark.*'timestamp', 'other' are columns of event time"):
-        environment().from_data_frame(both.withWatermark("timestamp", "1 second"))
+    assert EventTimeColumn.of(both.withWatermark("timestamp", "1 second")) == EventTimeColumn("timestamp", 0, 1000)
 
 
 ROWS = st.lists(
@@ -202,7 +222,7 @@ def test_panes_in_the_jvm(spark: Any, rows: list[Any], size: int, offset: int, k
     micros = [(key, value, millis * 1000 + rest) for key, value, millis, rest in rows]
     frame = spark.createDataFrame(micros, "k string, v int, t long").repartition(2)
     frame = frame.selectExpr("k", "v", "timestamp_micros(t) AS at")
-    column = EventTimeColumn("at", 2, 5, is_instant=True)
+    column = EventTimeColumn("at", 2, 5)
     wanted = Aggregation(resolve(frame.schema), ("k",) if keyed else (), (("rows", Count()), ("most", Max("v"))))
     plan = plan_to_combine(frame, Combination(wanted, Panes(size, offset % size)), column)
     assert plan is not None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from functools import reduce
 from operator import add
@@ -209,6 +209,7 @@ def test_rows_that_were_combined_give_what_each_gives(backend: str, key: list[st
     @settings(max_examples=60 if backend == "heap" else 6, deadline=None)
     @given(windows=WINDOWS, steps=stories(), looped=st.booleans())
     def check(windows: Windows, steps: list[Step], looped: bool) -> None:
+        windows = replace(windows, lateness=0)
         oracle = ExactOracle(windows.of, lateness=windows.lateness)
         for step in steps:
             for row, time, watermark in step.rows:
@@ -269,6 +270,49 @@ def test_a_sum_that_passes_64_bits_only_on_its_way_is_fine_where_rows_are_combin
         assert [tuple(row) for row in windows.output()] == [("a", 0, 10, large)]
 
 
+@pytest.mark.parametrize(
+    ("aggregates", "wanted"),
+    [
+        ({"rows": Count()}, (4,)),
+        ({"priced": Count("price")}, (3,)),
+        ({"total": Sum("price"), "most": Max("price")}, (5, 1 << 61)),
+    ],
+    ids=["rows", "values", "a sum that is large on its way"],
+)
+@pytest.mark.parametrize("event_time", [False, True])
+@pytest.mark.parametrize("all_rows", [False, True])
+def test_windows_by_the_clock_are_combined(
+    aggregates: dict[str, Any], wanted: tuple[int, ...], event_time: bool, all_rows: bool
+) -> None:
+    large = 1 << 61
+    sales = [sale("a", large), sale("a", -large), sale("a", None), sale("a", 5)]
+    times = [1, 2, 3, 4] if event_time else None
+    assigner = TumblingProcessingTimeWindows.of(10)
+
+    def windows(stream: Any, _: Any) -> Any:
+        return (stream.window_all if all_rows else stream.window)(assigner).aggregate(**aggregates)
+
+    made: Any = (
+        OperatorHarness(None, operation=windows, input_type=SALE, event_time=event_time)
+        if all_rows
+        else KeyedOperatorHarness(None, "shop", operation=windows, input_type=SALE, event_time=event_time)
+    )
+    with made:
+        made.push_all(sales, times).advance_processing_time(30)
+        assert [tuple(row) for row in made.output()] == [(*([] if all_rows else "a"), 0, 10, *wanted)]
+
+
+def test_a_key_with_the_name_of_what_is_kept() -> None:
+    row_type = Types.ROW_NAMED(["sum(v)", "v"], [Types.STRING(), Types.LONG()])
+
+    def windows(stream: Any, _: Any) -> Any:
+        return stream.window(TumblingEventTimeWindows.of(10)).aggregate(total=Sum("v"))
+
+    with KeyedOperatorHarness(None, "sum(v)", operation=windows, input_type=row_type) as made:
+        made.push_all([Row("a", 1), Row("a", 2)], [1, 2]).advance_watermark(20)
+        assert [tuple(row) for row in made.output()] == [("a", 0, 10, 3)]
+
+
 def test_times_beyond_what_is_computed_with_are_not_combined() -> None:
     far = 1 << 61
     with harness(summed) as windows:
@@ -288,6 +332,7 @@ def test_which_rows_are_combined() -> None:
     assert combine(lambda s: s.window(tumbling).aggregate(load=Sum("weight"))) is None, "sums depend on the order"
     assert combine(lambda s: s.window(tumbling).aggregate(load=Average("weight"))) is None
     assert combine(lambda s: s.window(tumbling).side_output_late_data(LATE).aggregate(rows=Count())) is None
+    assert combine(lambda s: s.window(tumbling).allowed_lateness(5).aggregate(rows=Count())) is None, "each row fires"
     assert combine(lambda s: s.window(tumbling).trigger(CountTrigger.of(2)).aggregate(rows=Count())) is None
     assert combine(lambda s: s.window(TumblingEventTimeWindows.of(1 << 60)).aggregate(rows=Count())) is None
     assert combine(lambda s: s.window(EventTimeSessionWindows.with_gap(5)).aggregate(rows=Count())) is None

@@ -116,19 +116,21 @@ def windows_by_column(spec: WindowSpec, key_type: TypeInformation) -> bool:
     return has_fixed_windows(spec) and all(isinstance(one, BasicTypeInfo) and one.basic in COLUMN_KEYS for one in keys)
 
 
-def combination_of(spec: WindowSpec, aggregation: Aggregation, of_data_frame: bool) -> Combination | None:
+def combination_of(spec: WindowSpec, aggregation: Aggregation) -> Combination | None:
     """How the rows of windows by column are put together before the exchange. None where what comes of them would not
-    be the same to the last bit, where late rows themselves are needed, and for windows without a sensible end.
+    be the same to the last bit, where late rows count one by one, and for windows without a sensible end.
     """
     assigner = spec.assigner
     assert isinstance(assigner, FixedSizeWindows), "others are not by column"
-    if not aggregation.exact or spec.late_tag is not None or assigner.size + assigner.slide >= FAR:
-        return None
-    if of_data_frame and spec.allowed_lateness:
-        # What is late is not known where Spark reads rows, and each late row makes its window fire.
+    by_event = assigner.is_event_time()
+    # Late rows go aside as they are, or make their windows fire, each of them.
+    needed_late = by_event and (spec.late_tag is not None or spec.allowed_lateness > 0)
+    # The columns of combined rows have names of their own.
+    ambiguous = {partial.name for partial in aggregation.partials}.intersection(aggregation.key_columns)
+    if not aggregation.exact or needed_late or ambiguous or assigner.size + assigner.slide >= FAR:
         return None
     # By the clock, rows are in the windows of the time at which they arrive.
-    return Combination(aggregation, assigner.panes() if assigner.is_event_time() else None)
+    return Combination(aggregation, assigner.panes() if by_event else None, of_windows=True)
 
 
 def has_fixed_windows(spec: WindowSpec) -> bool:

@@ -214,7 +214,7 @@ class StreamExecutionEnvironment:
             sources_of([source_name], [data_frame])
         else:
             check_not_observed(source_name, data_frame)
-        column = EventTimeColumn.of(source_name, data_frame)
+        column = EventTimeColumn.of(data_frame)
         row_type = resolve(data_frame.schema)
         node = self.add_node(source_name, None, None, row_type, [], event_time=column is not None)
         node.data_frame, node.event_time_column = data_frame, column

@@ -198,7 +198,7 @@ class _Windowed(WindowSettings):
         spec = self._known_spec(known)
         if not windows_by_column(spec, self._stream.get_key_type()):
             return self._add_operator("Window Aggregate", operator_of(spec), spec, known.output_type())
-        combine = combination_of(spec, known.aggregation, self._stream._node.data_frame is not None)
+        combine = combination_of(spec, known.aggregation)
         if combine is not None:
             spec = self._known_spec(replace(known, combined=True))
         return self._add_operator("Window Aggregate", ColumnWindowOperator, spec, known.output_type(), combine)

@@ -5,7 +5,8 @@ change which of them are late. Event time goes on from row to row, and windows e
 not ended for the subtask that sends its rows, it has not for whoever receives them, whose event time is the lowest of
 all that send to it: so these rows may come all at once, at any event time before the end of their pane. Rows behind the
 end of their pane are sent one by one, at the event time that they came at: whether they are late is found out where
-they arrive. What is in a window that ends has an earlier end, and comes before that.
+they arrive. What is in a window that ends has an earlier end, and comes before that. A sender that has been idle may be
+behind the receiver: then all rows of a pane are late there, and none counts.
 """
 
 from __future__ import annotations
@@ -49,6 +50,8 @@ class Combination:
 
     aggregation: Aggregation
     panes: Panes | None = None
+    #: Whoever gets the rows finds out whether a sum passes 64 bits: where one may, rows go one by one.
+    of_windows: bool = False
 
     @property
     def type_info(self) -> TypeInformation:
@@ -62,17 +65,23 @@ class Combination:
 
     def combined(self, rows: pa.RecordBatch) -> CombinedRows:
         """Of rows without event times. Windows that need them say so when such rows arrive."""
-        combine = combine_rows if self.panes is None else rows_as_combined
-        return CombinedRows(combine(self.aggregation, rows))
+        return CombinedRows(self._by_key(rows) if self.panes is None else rows_as_combined(self.aggregation, rows))
 
     def combined_in_time(self, rows: pa.RecordBatch, times: Times, passed: Numbers) -> CombinedRows:
         """Of rows with event times. ``passed`` are the watermarks that they come at, which never go back."""
         if self.panes is None:
-            combined = combine_rows(self.aggregation, rows)
+            combined = self._by_key(rows)
             return CombinedRows(combined, Times([None] * len(combined)), np.full(len(combined), passed[0]))
         numbers = times.numbers
         found = None if numbers is None else self._by_pane(self.panes, rows, numbers, passed)
         return CombinedRows(rows_as_combined(self.aggregation, rows), times, passed) if found is None else found
+
+    def _by_key(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        if not self.of_windows:
+            return combine_rows(self.aggregation, rows)
+        # Windows of all rows have no key: all of them are of one group.
+        found = combine_rows_by(self.aggregation, rows, pa.repeat(0, len(rows)))
+        return rows_as_combined(self.aggregation, rows) if found is None else found[0]
 
     def _by_pane(self, panes: Panes, rows: pa.RecordBatch, times: Numbers, passed: Numbers) -> CombinedRows | None:
         """Rows by the event time that they come at. None where all of them must go one by one."""

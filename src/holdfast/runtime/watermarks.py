@@ -14,7 +14,6 @@ from holdfast.runtime.operator import MAX_WATERMARK, MIN_WATERMARK, Operator
 from holdfast.runtime.split_watermarks import SplitTimes
 from holdfast.runtime.times import Numbers, Times
 from holdfast.state.descriptors import ListStateDescriptor
-from holdfast.types.arrow import row_writer
 from holdfast.types.typeinfo import FieldsTypeInfo, Types
 
 _SPLITS = ListStateDescriptor("_split_watermarks", Types.TUPLE([Types.STRING(), Types.LONG()]))
@@ -143,9 +142,7 @@ class TimestampsAndWatermarksOperator(Operator):
                 )
             return Times(known)
         if self.body.timestamp_column is not None and isinstance(self.spec.output_type, FieldsTypeInfo):
-            times = self._columns(batch).column(self.body.timestamp_column)
-            if not times.null_count:
-                return Times(times.to_numpy().astype(np.int64, copy=False))
+            return self._from_column(batch, self.spec.output_type, self.body.timestamp_column)
         recorded = [MIN_WATERMARK if timestamp is None else timestamp for timestamp in batch.timestamps or ()]
         recorded = recorded or [MIN_WATERMARK] * len(batch)
         value: Any = None
@@ -157,11 +154,16 @@ class TimestampsAndWatermarksOperator(Operator):
             raise self.failure(error, value) from error
         return Times(out)
 
-    def _columns(self, batch: Batch) -> pa.RecordBatch:
-        """The columns of rows: made once, for whoever is behind this too."""
-        if batch.arrow is None:
-            batch.arrow = row_writer(self.spec.output_type)(batch.values)
-        return batch.arrow
+    def _from_column(self, batch: Batch, row_type: FieldsTypeInfo, column: str | int) -> Times:
+        """What a field of rows says, by column where they are columns."""
+        if batch.arrow is not None:
+            times = Times.of_column(batch.arrow.column(column).cast(pa.int64()))
+        else:
+            times = Times(list(map(row_type.getter(column), batch.values)))
+        if times.numbers is None:
+            (row,) = batch.values_at([list(times.listed).index(None)])
+            raise self.failure(ValueError(f"the field {column!r}, which is the event time, is null"), row)
+        return times
 
     def _emit(self) -> None:
         if self._bound is not None and self._highest != MIN_WATERMARK:

@@ -84,7 +84,7 @@ def plan_to_combine(
     """None where Spark's results might not be those of Arrow, or where it would do more than to combine."""
     aggregation, panes = combination.aggregation, combination.panes
     names, schema = list(aggregation.row_type.field_names), frame.schema
-    if not _agrees_with_arrow(frame, names, aggregation) or (event_time is not None and not event_time.is_instant):
+    if not _agrees_with_arrow(frame, names, aggregation):
         return None
     fields = [_field(place) for place in range(len(names))]
     rows, keys = frame.toDF(*fields), [fields[names.index(key)] for key in aggregation.key_columns]
@@ -96,6 +96,9 @@ def plan_to_combine(
     if event_time is not None and panes is not None:
         rows = rows.withColumn(_START, F.expr(f"{_MILLIS} - pmod({_MILLIS} - {panes.offset}, {panes.size})"))
         grouped_by.append(_START)
+    if not grouped_by:
+        # Of all rows together Spark gives a result where there are none, too.
+        return None
     # Spark computes once what is asked for twice, and its columns are counted on.
     distinct = list(dict.fromkeys(wanted))
     whole = rows.groupBy(*grouped_by).agg(*(F.expr(one.text) for one in distinct))

@@ -22,6 +22,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from operator import attrgetter, itemgetter
 from typing import Any, ClassVar
 
 import pyarrow as pa
@@ -280,6 +281,12 @@ class FieldsTypeInfo(TypeInformation):
 
     def get_field_names(self) -> list[str]:
         return list(self.field_names)
+
+    def getter(self, field_or_place: str | int) -> Callable[[Any], Any]:
+        """Gives a field of a row, by its name or its position."""
+        names = self.field_names
+        place = field_or_place if isinstance(field_or_place, int) else names.index(field_or_place)
+        return itemgetter(place) if isinstance(self, (TupleTypeInfo, RowTypeInfo)) else attrgetter(names[place])
 
     @property
     def immutable(self) -> bool:

@@ -7,7 +7,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from operator import attrgetter, itemgetter
 from typing import Any
 
 import pyarrow as pa
@@ -18,7 +17,7 @@ from holdfast.runtime.windowing.contexts import WindowContext
 from holdfast.runtime.windowing.functions import WindowProcess
 from holdfast.types.arrow import schema_of
 from holdfast.types.row import Row
-from holdfast.types.typeinfo import INTEGERS, BasicTypeInfo, RowTypeInfo, TupleTypeInfo, TypeInformation, Types
+from holdfast.types.typeinfo import INTEGERS, BasicTypeInfo, FieldsTypeInfo, RowTypeInfo, Types
 
 #: The columns of a window's times.
 WINDOW_COLUMNS = ("window_start", "window_end")
@@ -81,12 +80,6 @@ def _no_field(row: Any) -> None:
     return None
 
 
-def _getter(row_type: TypeInformation, names: Sequence[str], field: str | None) -> Callable[[Any], Any]:
-    if field is None:
-        return _no_field
-    return itemgetter(names.index(field)) if isinstance(row_type, (TupleTypeInfo, RowTypeInfo)) else attrgetter(field)
-
-
 class KnownAggregates:
     """An aggregate function: its accumulators are tuples of partial values, which are never changed in place.
     ``combined``: its rows stand for several, and are accumulators themselves.
@@ -94,11 +87,11 @@ class KnownAggregates:
 
     def __init__(self, aggregation: Aggregation, combined: bool = False) -> None:
         partials = aggregation.partials
-        row_type = aggregation.combined_type() if combined else aggregation.row_type
+        row_type: FieldsTypeInfo = aggregation.combined_type() if combined else aggregation.row_type
         taken = [one.of_combined if combined else one for one in partials]
         self._start = tuple(0 if one.function in ("count", "count_all") else None for one in partials)
         self._steps = [
-            (_getter(row_type, row_type.field_names, one.field), _step(one.function, kept))
+            (_no_field if one.field is None else row_type.getter(one.field), _step(one.function, kept))
             for one, kept in zip(taken, partials, strict=True)
         ]
         self._merges = [_step(one.merge, one) for one in partials]
