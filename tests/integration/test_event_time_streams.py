@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from time import sleep
 from typing import Any
 
 import pytest
@@ -13,9 +14,10 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from pyspark.sql import functions as F
 
-from holdfast.common import Types
+from holdfast.common import JobClient, Types
 from holdfast.datastream import DataStream, ProcessFunction, RuntimeExecutionMode, windowed_stream
 from holdfast.datastream.aggregates import Count, Max, Sum
+from holdfast.datastream.connectors.file_system import FileSink
 from holdfast.datastream.window import SlidingEventTimeWindows, TumblingEventTimeWindows, TumblingProcessingTimeWindows
 from holdfast.errors import JobExecutionError
 from holdfast.runtime.aggregates import Aggregation
@@ -160,6 +162,32 @@ def test_two_streams_with_event_time(spark: Any, tmp_path: Path) -> None:
     )
     found = collected(one.union(other).key_by("k").window(WINDOWS).aggregate(rows=Count(), total=Sum("v")))
     assert found == [(*row[:3], 2 * row[3], None if row[5] is None else 2 * row[5]) for row in expected(FILES)]
+
+
+def test_a_savepoint_with_another_parallelism(spark: Any, tmp_path: Path) -> None:
+    """What was late before it is late behind it."""
+    write_input(tmp_path / "in", FILES)
+
+    def started(parallelism: int, **settings: str) -> JobClient:
+        common = {
+            "execution.checkpointing.dir": str(tmp_path / "chk"),
+            "execution.checkpointing.interval": "10 ms",
+            "pipeline.max-parallelism": "16",
+        }
+        env = environment(**common, **settings).set_parallelism(parallelism)
+        windows = env.from_data_frame(timed(spark, tmp_path / "in"), "files").uid("files").key_by("k").window(WINDOWS)
+        windows.aggregate(**AGGREGATES).uid("windows").sink_to(FileSink.json(str(tmp_path / "out"))).uid("sink")
+        return env.execute_async("windows")
+
+    first = started(2, **{"execution.checkpointing.savepoint-dir": str(tmp_path / "savepoints")})
+    while sum(epoch.rows > 0 for epoch in first.get_history().epochs) < 3:
+        assert first.is_running()
+        sleep(0.01)
+    savepoint = first.stop_with_savepoint(False).result(60)
+    first.get_job_execution_result().result(60)
+    behind = {"execution.state-recovery.path": str(savepoint), "holdfast.stream.available-now": "true"}
+    started(3, **behind).get_job_execution_result().result(60)
+    assert sorted(published(tmp_path / "out")) == expected(FILES)
 
 
 def test_of_no_rows_nothing_comes(spark: Any) -> None:
