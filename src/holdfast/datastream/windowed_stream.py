@@ -258,7 +258,11 @@ class _Windowed(WindowSettings):
     ) -> DataStream:
         """``combine``: how rows are put together on their way to it."""
         rows = replace(self._stream._connection(), combine=combine)
-        return self._stream._add_node(name, operator, spec, output_type, [rows])
+        return self._placed(self._stream._add_node(name, operator, spec, output_type, [rows]))
+
+    def _placed(self, results: DataStream) -> DataStream:
+        """With as many subtasks as the windows can have."""
+        return results
 
 
 class WindowedStream(_Windowed):
@@ -277,15 +281,8 @@ class AllWindowedStream(_Windowed):
     def _known_key(self) -> KeyBy | None:
         return None
 
-    def _add_operator(
-        self,
-        name: str,
-        operator: type[WindowOperator],
-        spec: WindowSpec,
-        output_type: Any,
-        combine: Combination | None = None,
-    ) -> DataStream:
-        return super()._add_operator(name, operator, spec, output_type, combine).force_non_parallel()
+    def _placed(self, results: DataStream) -> DataStream:
+        return results.force_non_parallel()
 
 
 def operator_of(spec: WindowSpec) -> type[WindowOperator]:

@@ -21,7 +21,6 @@ _TIMESTAMP = "timestamp"
 class EventTimeColumn:
     """Where it is in the rows, and by how much rows may be older than the newest one."""
 
-    name: str
     place: int
     delay_ms: int
 
@@ -38,7 +37,7 @@ class EventTimeColumn:
             return None
         # Its copies have its mark too. A second withWatermark() takes it from the first one's column.
         place, field = found[0]
-        return cls(field.name, place, int(field.metadata[_DELAY]))
+        return cls(place, int(field.metadata[_DELAY]))
 
     def milliseconds(self, column: pa.Array) -> pa.Array:
         """Of times as Spark hands them to Python; null where there is none."""
