@@ -374,18 +374,22 @@ def test_totals_of_streams(spark: Any, tmp_path: Path, streams: int) -> None:
     assert found == sorted((n, k, count, total) for n in range(streams) for k, count, total, *_ in expected(3))
 
 
-def test_totals_over_a_killed_worker_and_a_killed_driver(tmp_path: Path) -> None:
-    """A worker dies with totals that count nowhere yet, and the driver before it has accepted an epoch."""
-    files = 8
-    write_input(tmp_path / "in", files)
-    faults = FaultPlan(tmp_path / "faults")
+def run_over_kills(program: Path, directory: Path) -> None:
+    """A worker dies with what counts nowhere yet, the driver before it has accepted an epoch, and another goes on."""
+    faults = FaultPlan(directory / "faults")
     faults.add("task.after-commit", "kill", epoch=3, level=1)
     faults.add("driver.epoch-collected", "kill", epoch=6)
     codes = []
     for number in range(2):
-        with DriverProgram(PROGRAM, [str(tmp_path)], tmp_path / f"log-{number}", faults.environment) as driver:
+        with DriverProgram(program, [str(directory)], directory / f"log-{number}", faults.environment) as driver:
             codes.append(driver.wait(150))
     assert codes == [-signal.SIGKILL, 0], driver.output[-3000:]
     assert not faults.not_reached()
+
+
+def test_totals_over_a_killed_worker_and_a_killed_driver(tmp_path: Path) -> None:
+    files = 8
+    write_input(tmp_path / "in", files)
+    run_over_kills(PROGRAM, tmp_path)
     found = sorted((k, rows, total, most, mean) for k, rows, total, most, mean in published(tmp_path / "out"))
     assert found == expected(files)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Iterator
 from pathlib import Path
 from time import sleep
@@ -27,7 +26,7 @@ from holdfast.spark.combining import CombiningPlan, plan_to_combine
 from holdfast.spark.event_time import EventTimeColumn
 from holdfast.types.resolve import resolve
 from tests.integration.programs import environment, published
-from tests.integration.test_combining import setting
+from tests.integration.test_combining import run_over_kills, setting
 from tests.integration.windowed_stream_job import (
     AGGREGATES,
     DELAY,
@@ -39,8 +38,6 @@ from tests.integration.windowed_stream_job import (
     timed,
     write_input,
 )
-from tests.kit.driver import DriverProgram
-from tests.kit.faults import FaultPlan
 
 pytestmark = [pytest.mark.usefixtures("spark"), pytest.mark.slow]
 
@@ -278,13 +275,5 @@ def test_windows_over_a_killed_worker_and_a_killed_driver(tmp_path: Path) -> Non
     """Event time does not go back: what was late before a restore is late behind it."""
     files = 8
     write_input(tmp_path / "in", files)
-    faults = FaultPlan(tmp_path / "faults")
-    faults.add("task.after-commit", "kill", epoch=3, level=1)
-    faults.add("driver.epoch-collected", "kill", epoch=6)
-    codes = []
-    for number in range(2):
-        with DriverProgram(PROGRAM, [str(tmp_path)], tmp_path / f"log-{number}", faults.environment) as driver:
-            codes.append(driver.wait(150))
-    assert codes == [-signal.SIGKILL, 0], driver.output[-3000:]
-    assert not faults.not_reached()
+    run_over_kills(PROGRAM, tmp_path)
     assert sorted(published(tmp_path / "out")) == expected(files)

@@ -71,6 +71,15 @@ class SalesOracle(RowOracle):
         return (*key, *window, *expected(rows))
 
 
+def tell(oracle: RowOracle, steps: list[Step], keys: int) -> None:
+    """All that happens; so many fields of a row are its key."""
+    for step in steps:
+        for row, time, watermark in step.rows:
+            oracle.advance(watermark)
+            oracle.push_row(row, tuple(row[:keys]), time)
+    oracle.advance((1 << 63) - 1)
+
+
 @dataclass(frozen=True)
 class Windows:
     """Windows by event time."""
@@ -165,11 +174,7 @@ def test_columns_give_what_the_loop_and_the_rows_give(backend: str, key: list[st
     @given(windows=WINDOWS, steps=stories(), cache=st.sampled_from([2, 500_000]))
     def check(windows: Windows, steps: list[Step], cache: int) -> None:
         oracle = SalesOracle(windows.of, lateness=windows.lateness)
-        for step in steps:
-            for row, time, watermark in step.rows:
-                oracle.advance(watermark)
-                oracle.push_row(row, tuple(row[: len(key)]), time)
-        oracle.advance((1 << 63) - 1)
+        tell(oracle, steps, len(key))
         with columns(used=False):
             looped, late = Story(LATE, **options(windows, key, backend)).run(steps)
         with columns(used=True, cache=cache):
@@ -211,11 +216,7 @@ def test_rows_that_were_combined_give_what_each_gives(backend: str, key: list[st
     def check(windows: Windows, steps: list[Step], looped: bool) -> None:
         windows = replace(windows, lateness=0)
         oracle = ExactOracle(windows.of, lateness=windows.lateness)
-        for step in steps:
-            for row, time, watermark in step.rows:
-                oracle.advance(watermark)
-                oracle.push_row(row, tuple(row[: len(key)]), time)
-        oracle.advance((1 << 63) - 1)
+        tell(oracle, steps, len(key))
         with columns(used=True), pytest.MonkeyPatch.context() as patch:
             patch.setattr(windowed_stream, "combination_of", lambda *_: None)
             one_by_one, _ = Story(LATE, **exact_options(windows, key, backend)).run(steps)
