@@ -4,26 +4,54 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
+# Environments with other versions of Spark, and what was seen there.
+MATRIX_DIR ?= build/matrix
 
-.PHONY: setup test test-fast check chaos demo bench docs clean
+# Processes of tests live for seconds; without compiled modules each of them compiles hundreds.
+unexport PYTHONDONTWRITEBYTECODE
+
+.PHONY: setup test suite test-fast smoke-oldest matrix check chaos soak demo bench docs clean
 
 setup: $(READY)
 
 # Drivers of tests start from it in less time; without it the tests are the same.
 CLASSES := build/spark-classes.jsa
 
-# Tests that start clusters, or whose subject is how soon something is noticed, have the machine for themselves.
-ALONE := tests/integration/test_cluster.py tests/integration/test_driver_loss.py \
-	tests/integration/test_high_availability.py tests/kit
+# Tests whose subject is what happens in which order on a cluster have the machine for themselves; those of what is
+# noticed how soon almost.
+ALONE  := tests/integration/test_cluster.py tests/integration/test_lost_hosts.py
+ALMOST := tests/integration/test_driver_loss.py tests/integration/test_high_availability.py \
+	tests/integration/test_submit_archive.py tests/integration/test_doctor.py tests/kit
+
+# The checks beside most of the suite; then what wants to be alone, and the oldest Spark.
+#   HYPOTHESIS_PROFILE=thorough make test     twenty times as many examples of each property
+test: $(READY)
+	$(MAKE) --jobs=2 --keep-going --no-print-directory check suite
+	$(BIN)/python -m pytest -n 2 --dist loadfile $(ALMOST)
+	$(BIN)/python -m pytest $(ALONE)
+	$(MAKE) --no-print-directory smoke-oldest
 
 # By file: what a file shares, a Spark session or a broker, is started once. Three processes for two cores, because tests
 # of killed processes mostly wait; in the order of tests/conftest.py.
-test: check $(CLASSES)
-	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder $(ALONE:%=--ignore=%)
-	$(BIN)/python -m pytest $(ALONE)
+suite: $(CLASSES)
+	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder $(ALONE:%=--ignore=%) $(ALMOST:%=--ignore=%)
 
+# What needs no process besides its own, neither Spark nor a server: all of job control, state, checkpoints, windows and
+# connectors without Spark. Below three minutes; the rest is for make test.
 test-fast: $(READY)
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow"
+	HYPOTHESIS_PROFILE=quick $(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow and not outside"
+
+# Tests on every supported line of Spark, in environments of their own below MATRIX_DIR, with the accelerations that reach
+# behind Spark's public API on and off. What has a good result on the sources as they are is not run again.
+#   make matrix                                                        what is missing, then the page of Spark's versions
+#   make matrix MATRIX="--versions 3.5,4.0 --parts smoke,kills --accelerations off"
+#   make matrix MATRIX="--versions 4.3 --again"                        whatever results there are
+matrix: $(READY)
+	HOLDFAST_MATRIX_DIR=$(MATRIX_DIR) $(BIN)/python -m tests.matrix $(MATRIX)
+
+# The least that must work, on the oldest line of Spark.
+smoke-oldest: $(READY)
+	HOLDFAST_MATRIX_DIR=$(MATRIX_DIR) $(BIN)/python -m tests.matrix --versions oldest --parts smoke
 
 $(CLASSES): $(READY)
 	-$(BIN)/python -m tests.kit.class_archive $@
@@ -41,6 +69,12 @@ chaos: SECONDS ?= 600
 chaos: $(READY)
 	$(BIN)/python -m tests.chaos --seconds $(SECONDS) $(SEED:%=--seed %) $(ROUNDS:%=--rounds %) $(SCENARIO:%=--scenario %)
 
+# One job for hours, with killed processes: its results must be exact, and nothing may grow.
+#   make soak HOURS=2                                 PLOT=soak.png for curves, which need the extra bench
+soak: HOURS ?= 2
+soak: $(READY)
+	$(BIN)/python -m tests.soak --hours $(HOURS) $(PLOT:%=--plot %)
+
 demo: $(READY)
 	$(BIN)/python -m holdfast.demo
 
@@ -54,6 +88,7 @@ docs: $(READY)
 	$(BIN)/python -m holdfast.common.options_reference > docs/reference/configuration.md
 	$(BIN)/python -m holdfast.datastream.coverage_reference > docs/reference/pyflink-coverage.md
 	$(BIN)/python -m holdfast.server.reference > docs/reference/rest.md
+	$(BIN)/python -m tests.matrix.page > docs/reference/spark-versions.md
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

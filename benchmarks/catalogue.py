@@ -184,6 +184,12 @@ CONTESTANTS = (
         "lmdb:stream", "LMDB, checkpoint every epoch, known aggregates of Spark's stream", (*_TOTALS, "minutes")
     ),
     _holdfast("lmdb:batch", "LMDB, checkpoint every epoch, KeyedBatchFunction", _TOTALS),
+    _holdfast("lmdb-public", "LMDB, by Spark's public API alone", ("average", "average-long")),
+    _holdfast("lmdb-without-kept-plans", "LMDB, every epoch planned anew", ("average",)),
+    _holdfast("lmdb-without-worker-daemon", "LMDB, Spark's own daemon of Python workers", ("average",)),
+    _holdfast("lmdb-public:stream", "LMDB, known aggregates of Spark's stream, by its public API alone", ("totals",)),
+    _holdfast("lmdb-without-half-aggregations:stream", "LMDB, stream's rows combined in Python", ("totals",)),
+    _holdfast("lmdb-without-file-manager:stream", "LMDB, stream with Spark's file manager", ("totals",)),
     _transform_with_state("row", "rows, state read and updated for every row", 120_000, (*_KEYED, "average-many")),
     _transform_with_state("pandas", "pandas, state read and updated for every row", 60_000),
     _transform_with_state("row-combined", "rows, combined by hand: once per key and batch", 1_000_000, _KEYED),

@@ -130,6 +130,6 @@ def _parent(pid: int) -> int:
 def _is_daemon(pid: int) -> bool:
     try:
         words = (Path("/proc") / str(pid) / "cmdline").read_bytes().split(b"\0")
-        return b"pyspark.daemon" in words or b"holdfast.spark.worker_daemon" in words
+        return b"pyspark.daemon" in words or b"holdfast.spark.internals.worker_daemon" in words
     except OSError:
         return False

@@ -26,7 +26,7 @@ from benchmarks.jobs.holdfast.program import configuration, start
 from benchmarks.jobs.protocol import PARALLELISM, JobArguments
 from benchmarks.tables import Cell, Table
 from holdfast.common.job_client import JobClient
-from holdfast.spark.job import EpochRecord
+from holdfast.job.job import EpochRecord
 
 _KEYS = {Size.FULL: 1_000_000, Size.QUICK: 200_000, Size.TINY: 2_000}
 _REPEATS = 3

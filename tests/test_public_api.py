@@ -212,6 +212,7 @@ PUBLIC: dict[str, list[str]] = {
         "ConnectedHarness",
         "HarnessOptions",
         "HarnessSnapshot",
+        "InProcessEngine",
         "KeyedConnectedHarness",
         "KeyedOperatorHarness",
         "ManualClock",

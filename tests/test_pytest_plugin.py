@@ -11,9 +11,8 @@ from importlib.metadata import entry_points
 
 import pytest
 
-from holdfast.testing import environment
+from holdfast.testing import environment, in_process
 from tests.docs.blocks import PROJECT, blocks_of
-from tests.spark import in_process
 
 pytest_plugins = ["pytester"]
 
@@ -25,12 +24,12 @@ LOADED = [environment, in_process]
 #: Jobs of the inner tests run in this process.
 WITHOUT_SPARK = """
     import pytest
-    from tests.spark.in_process import install
+    from holdfast.testing.in_process import InProcessEngine
 
     @pytest.fixture(scope="session")
     def holdfast_spark():
-        with pytest.MonkeyPatch.context() as patch:
-            yield install(patch)
+        with InProcessEngine().installed() as engine:
+            yield engine
 
     @pytest.fixture
     def holdfast_options():

@@ -3,7 +3,8 @@
 HoldfastError
 ├── ConfigurationError              a setting that is unknown, malformed or contradictory
 ├── ProgramError                    a program that cannot become a job (graph, types, parallelism)
-│   └── NotPicklableError           a function that cannot travel to the executors
+│   ├── NotPicklableError           a function that cannot travel to the executors
+│   └── UnfitExecutorError          an executor without the Python, the modules or the storage that the program needs
 ├── MissingExtraError               an optional dependency that is not installed
 ├── FunctionError                   a user's function raised; names operator, subtask, key and row
 ├── RowTypeError                    a row that is not of its stream's declared type
@@ -13,7 +14,8 @@ HoldfastError
 │   ├── StateTypeError              a value that is not of its declared type
 │   ├── NullKeyError                a row whose key is None
 │   ├── StateMigrationError         restored state that the new type cannot read
-│   └── StoreVersionError           a local store that is missing or at another epoch
+│   ├── StoreVersionError           a local store that is missing or at another epoch
+│   └── StoreDamagedError           a local store that does not hold the bytes that were written
 ├── EpochError                      an epoch that must not be accepted
 │   ├── IncompleteInputError        a message or a barrier is missing
 │   └── MixedExecutionError         two executions of one subtask were mixed
@@ -22,6 +24,7 @@ HoldfastError
 │   └── CorruptFileError            a file whose bytes are not the ones that were written
 ├── SourceError                     a source that cannot be read on from where it was
 ├── RestoreError                    a snapshot that does not fit the program
+│   └── PickledStateError           a snapshot that would have to be unpickled, where nobody allowed it
 ├── TransactionError                a sink transaction that is lost or cannot be committed
 │   └── PartialOutputError          output is published in part, and nothing durable holds the rest
 ├── JobLockedError                  another driver owns the job directory
@@ -32,9 +35,38 @@ HoldfastError
 
 from __future__ import annotations
 
+from typing import Self
+
+#: What can be known of where an error happened, in the order in which it is told.
+_PLACE = ("task", "operator", "key", "state")
+
 
 class HoldfastError(Exception):
-    """Root of all errors that Holdfast raises on purpose."""
+    """Root of all errors that Holdfast raises on purpose.
+
+    Whoever lets one pass on its way up adds what only he knows of where it happened: the state's name, the key, the
+    row, the subtask. So nothing is done for it while all goes well.
+    """
+
+    def at(self, **known: str) -> Self:
+        """The same error, with parts of its place as texts for people: ``task``, ``operator``, ``key``, ``state`` and
+        ``row``. What is known already stays: whoever is nearer knows better.
+        """
+        self.__dict__["place"] = {**known, **self.place}
+        return self
+
+    @property
+    def place(self) -> dict[str, str]:
+        """What is known of where it happened."""
+        known: dict[str, str] = self.__dict__.get("place", {})
+        return known
+
+    def __str__(self) -> str:
+        said, place = super().__str__(), self.place
+        told = ", ".join(place[part] for part in _PLACE if part in place)
+        if told:
+            said = f"{told}: {said}"
+        return f"{said.removesuffix('.')}; the row was {place['row']}" if "row" in place else said
 
 
 class ConfigurationError(HoldfastError):
@@ -47,6 +79,13 @@ class ProgramError(HoldfastError):
 
 class NotPicklableError(ProgramError):
     """A function cannot be sent to the executors."""
+
+
+class UnfitExecutorError(ProgramError):
+    """An executor lacks what the program needs: a Python, a module, the checkpoint directory.
+
+    Before the first epoch no restart can mend that. Later it is one executor among others that were fit.
+    """
 
 
 class MissingExtraError(HoldfastError):
@@ -95,6 +134,10 @@ class StoreVersionError(StateError):
     """A local store is missing, or not at the epoch that the coordinator accepted."""
 
 
+class StoreDamagedError(StateError):
+    """A local store does not hold the bytes that were written to it. The checkpoint has them."""
+
+
 class EpochError(HoldfastError):
     """An epoch cannot be accepted; the job goes back to its last checkpoint."""
 
@@ -137,6 +180,10 @@ class SourceError(HoldfastError):
 
 class RestoreError(HoldfastError):
     """A snapshot does not fit the program that wants to start from it."""
+
+
+class PickledStateError(RestoreError):
+    """State of a snapshot is pickled, and nobody allowed to unpickle it."""
 
 
 class TransactionError(HoldfastError):

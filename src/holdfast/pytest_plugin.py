@@ -12,8 +12,6 @@ asks for a fixture.
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -38,8 +36,6 @@ def holdfast_spark(holdfast_spark_options: Mapping[str, str]) -> Iterator[Any]:
     local = {"spark.master": "local[2]", "spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
-        # Workers import what pytest has made importable.
-        patch.setenv("PYTHONPATH", os.pathsep.join(_paths_of_tests()))
         with session_for_a_while({**local, **holdfast_spark_options}) as session:
             yield session
 
@@ -82,11 +78,3 @@ def holdfast_env(
     }
     with environment_for_a_while(settings, getattr(request, "module", None)) as environment:
         yield environment
-
-
-def _paths_of_tests() -> list[str]:
-    """Where imports look, but for what every Python of this installation finds by itself."""
-    told = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-    own = tuple(os.path.realpath(prefix) + os.sep for prefix in (sys.prefix, sys.base_prefix))
-    found = [path for path in sys.path if path and not os.path.realpath(path).startswith(own)]
-    return list(dict.fromkeys([*found, *(path for path in told if path)]))

@@ -97,6 +97,9 @@ def test_entries_are_selected_by_name_and_by_prefix() -> None:
         "average/floor",
         "average/holdfast-lmdb",
         "average/holdfast-lmdb-unchecked",
+        "average/holdfast-lmdb-public",
+        "average/holdfast-lmdb-without-kept-plans",
+        "average/holdfast-lmdb-without-worker-daemon",
         "q7/floor",
         "q7/holdfast-lmdb",
     ]

@@ -17,7 +17,7 @@ from benchmarks.jobs.protocol import JobArguments
 from benchmarks.jobs.steps import STEPS
 from benchmarks.measure import check_emitted, check_read
 from benchmarks.oracle import ORACLES, Expected
-from tests.spark.in_process import install
+from holdfast.testing.in_process import InProcessEngine
 
 ENTRIES = {entry.job.program: entry for entry in reversed(select(None, HOLDFAST))}
 
@@ -44,8 +44,7 @@ def arguments_of(entry: Entry, directory: Path) -> JobArguments:
 
 
 @pytest.mark.parametrize("entry", ENTRIES.values(), ids=ENTRIES)
-def test_a_program_does_its_job(entry: Entry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    install(monkeypatch)
+def test_a_program_does_its_job(entry: Entry, tmp_path: Path, in_process: InProcessEngine) -> None:
     shape = entry.shape(Size.TINY)
     arguments = arguments_of(entry, tmp_path)
     outcome = run(arguments)
@@ -72,8 +71,7 @@ OF_SPARK = "totals:stream"
 
 
 @pytest.mark.parametrize("form", sorted(program.EMIT_TOTALS - {OF_SPARK}))
-def test_the_totals_by_columns(form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    install(monkeypatch)
+def test_the_totals_by_columns(form: str, tmp_path: Path, in_process: InProcessEngine) -> None:
     check_totals(form, tmp_path)
 
 
@@ -88,15 +86,15 @@ def check_totals(form: str, tmp_path: Path) -> None:
     assert Expected(outcome.emitted, outcome.checksum) == ORACLES["final_totals"](ENTRIES["totals"].shape(Size.TINY))
 
 
-def test_hot_items_by_columns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    install(monkeypatch)
+def test_hot_items_by_columns(tmp_path: Path, in_process: InProcessEngine) -> None:
     outcome = run(replace(arguments_of(ENTRIES["q5"], tmp_path), variant="heap:aggregate"))
     check_emitted(ENTRIES["q5"], ENTRIES["q5"].shape(Size.TINY), outcome)
     assert outcome.emitted > 0
 
 
-def test_of_totals_that_come_now_and_then_the_last_are_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    install(monkeypatch)
+def test_of_totals_that_come_now_and_then_the_last_are_checked(
+    tmp_path: Path, in_process: InProcessEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(program, "EMIT_TOTALS", frozenset({"totals"}))
     outcome = run(arguments_of(ENTRIES["totals"], tmp_path))
     expected = ORACLES["final_totals"](ENTRIES["totals"].shape(Size.TINY))

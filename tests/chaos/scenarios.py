@@ -23,6 +23,7 @@ from holdfast.testing.chaos import (
     run_chaos,
 )
 from tests.chaos import timers_job
+from tests.chaos.points import run_over_points
 from tests.integration import stream_job
 from tests.integration.kafka.places import Job
 from tests.integration.programs import published
@@ -159,6 +160,18 @@ def streams() -> Iterator[Round]:
     yield run
 
 
+@contextmanager
+def points() -> Iterator[Round]:
+    """Numbers -> keyed state, twice -> files: workers and drivers die at named points, each once."""
+
+    def run(seed: int, directory: Path) -> ChaosResult:
+        settings = {**LOCAL, "state.backend.type": BACKENDS[seed % len(BACKENDS)]}
+        settings |= {"holdfast.state.local-dir": str(directory / "local"), "execution.checkpointing.interval": "300 ms"}
+        return run_over_points(seed, directory, settings)
+
+    yield run
+
+
 def _size(directory: Path) -> int:
     """Of what a reader of the directory sees."""
     return sum(path.stat().st_size for path in directory.glob("*") if path.is_file() and path.name[0] not in "._")
@@ -170,6 +183,7 @@ SCENARIOS: dict[str, Scenario] = {
     "kafka": _kafka(200_000, 10_000, lambda seed: Moments(seed, faults=6)),
     "postgres": postgres,
     "streams": streams,
+    "points": points,
     "executors": executors,
     "spark-kafka": spark_kafka,
 }

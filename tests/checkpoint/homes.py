@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import pytest
 
+from holdfast.checkpoint.driver_record import DriverRecord
+from holdfast.checkpoint.job_address import JobAddress
 from holdfast.checkpoint.job_home import JobHome
 from holdfast.types.settings import CheckpointSettings
 from tests.checkpoint.samples import JOB_ID
@@ -23,6 +26,11 @@ class StillWaiting(Exception):
 
 def do_not_wait(seconds: float) -> None:
     raise StillWaiting
+
+
+def address_at(url: str, driver: str = "driver", job_id: str = JOB_ID, **changes: Any) -> JobAddress:
+    """What a driver of this process would leave."""
+    return JobAddress(url, driver, DriverRecord.of_this_process(), job_id, **changes)
 
 
 def new_driver_of(kind: str, request: pytest.FixtureRequest, tmp_path: Path) -> NewDriver:

@@ -135,12 +135,20 @@ class DictJob:
         return JobFacts(JOB_ID, "a job", KEY_HASH, (operator,))
 
     def restart(self, accept_repeated_output: bool = False) -> None:
-        self.attempt = JobDirectory(str(self.root), JOB_ID).next_attempt() if self.root else self.attempt + 1
+        self.attempt = self._next_attempt()
         restored = self.coordinator.select_for_restore(accept_repeated_output)
         self.coordinator.start_attempt(self.attempt, restored)
         self.epoch = restored.metadata.epoch if restored else 0
         self.state = self.read(restored.metadata, self.storage.reader()) if restored else self.empty()
         self.changed: list[tuple[int, int, str]] = []
+
+    def _next_attempt(self) -> int:
+        if not self.root:
+            return self.attempt + 1
+        directory = JobDirectory(str(self.root), JOB_ID)
+        number = directory.last_attempt() + 1
+        assert directory.record_attempt(number)
+        return number
 
     def empty(self) -> list[dict[str, int]]:
         return [{} for _ in range(self.parallelism)]

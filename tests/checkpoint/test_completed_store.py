@@ -8,11 +8,16 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.checkpoint.attempt_files import AttemptFiles
 from holdfast.checkpoint.completed import CompletedCheckpoint
 from holdfast.checkpoint.completed_store import CompletedCheckpointStore, FileCompletedCheckpointStore
+from holdfast.checkpoint.driver_record import DriverRecord
 from holdfast.checkpoint.job_home import JobHome
+from holdfast.checkpoint.lease import LeaseRecord
+from holdfast.checkpoint.recovery import select_for_restore
 from holdfast.checkpoint.storage import CheckpointStorage, FileCheckpointStorage
-from holdfast.errors import ConfigurationError, StorageError
+from holdfast.errors import CheckpointError, ConfigurationError, StorageError
+from holdfast.storage.filesystem import Storage
 from holdfast.types.settings import CheckpointSettings
 from tests.checkpoint.homes import NewDriver, new_driver_of
 from tests.checkpoint.samples import JOB_ID, metadata
@@ -151,6 +156,75 @@ class TestFiles:
         assert [entry.checkpoint_id for entry in damaged] == [2]
         assert "chk-2/_metadata" in str(damaged[0].error)
         assert ids_of(store) == [1]
+
+
+class TestOvertaken:
+    """Checkpoints 1 and 2 of attempt 1, of which its driver completed the second when another one had its job."""
+
+    @pytest.fixture
+    def store(self, tmp_path: Path) -> FileCompletedCheckpointStore:
+        storage = FileCheckpointStorage(str(tmp_path), JOB_ID)
+        store = FileCompletedCheckpointStore(storage, 3)
+        add(storage, store, 1)
+        add(storage, store, 2)
+        return store
+
+    def begin(self, root: Path, attempt: int, restored: int | None) -> None:
+        files = AttemptFiles(Storage.for_uri(str(root)).child(JOB_ID))
+        lease = LeaseRecord(DriverRecord.of_this_process(leased=True), 1_000, restored=restored)
+        assert files.create(attempt, lease.encode())
+
+    def test_it_does_not_count_and_is_removed(
+        self, store: FileCompletedCheckpointStore, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        self.begin(tmp_path, 2, restored=1)
+        storage = FileCheckpointStorage(str(tmp_path), JOB_ID)
+        store.recover()
+        assert ids_of(store) == [1] and storage.completed_ids() == [1, 2], "whoever only looks removes nothing"
+        selected = select_for_restore(storage, store)
+        assert selected is not None and selected.checkpoint_id == 1
+        assert storage.completed_ids() == [1]
+        assert "Checkpoint 2 of attempt 1 does not count and is removed" in caplog.text
+
+    def test_a_job_that_began_anew_has_nothing_of_before(
+        self, store: FileCompletedCheckpointStore, tmp_path: Path
+    ) -> None:
+        self.begin(tmp_path, 2, restored=0)
+        store.recover()
+        assert ids_of(store) == []
+
+    @pytest.mark.parametrize(("attempt", "restored"), [(2, 2), (2, None), (1, 1)], ids=["from-it", "not-yet", "own"])
+    def test_what_was_there_when_the_next_attempt_began_counts(
+        self, store: FileCompletedCheckpointStore, tmp_path: Path, attempt: int, restored: int | None
+    ) -> None:
+        self.begin(tmp_path, attempt, restored)
+        store.recover()
+        assert ids_of(store) == [1, 2]
+
+    def test_every_later_attempt_is_asked(self, store: FileCompletedCheckpointStore, tmp_path: Path) -> None:
+        self.begin(tmp_path, 2, restored=1)
+        self.begin(tmp_path, 3, restored=7)
+        store.recover()
+        assert ids_of(store) == [1]
+
+    def test_attempts_of_a_version_without_leases_say_nothing(
+        self, store: FileCompletedCheckpointStore, tmp_path: Path
+    ) -> None:
+        files = AttemptFiles(Storage.for_uri(str(tmp_path)).child(JOB_ID))
+        assert files.create(2, DriverRecord.of_this_process().encode())
+        store.recover()
+        assert ids_of(store) == [1, 2]
+
+    def test_one_whose_rows_may_be_published_stops_the_job(
+        self, store: FileCompletedCheckpointStore, tmp_path: Path
+    ) -> None:
+        """That cannot be: its driver looked at its lease ahead of that. So nothing is guessed."""
+        store.mark_commit_begun(2)
+        self.begin(tmp_path, 2, restored=1)
+        storage = FileCheckpointStorage(str(tmp_path), JOB_ID)
+        with pytest.raises(CheckpointError, match="rows of checkpoint 2 may have been published"):
+            select_for_restore(storage, store)
+        assert storage.completed_ids() == [1, 2]
 
 
 class TestZooKeeper:

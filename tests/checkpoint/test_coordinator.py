@@ -11,11 +11,12 @@ from holdfast.checkpoint.notifications import Notification, NotificationKind
 from holdfast.checkpoint.pending import AcknowledgeResult
 from holdfast.checkpoint.policy import CheckpointPolicy
 from holdfast.checkpoint.reasons import CheckpointFailureReason as Reason
+from holdfast.checkpoint.savepoint import SavepointLocation
 from holdfast.checkpoint.statistics import CheckpointStatus
 from holdfast.checkpoint.storage import open_snapshot
 from holdfast.checkpoint.triggers import SnapshotTrigger
 from holdfast.errors import CheckpointError, LeadershipLostError, StorageError
-from holdfast.state.handles import CheckpointRequest
+from holdfast.state.handles import CheckpointRequest, SnapshotType
 from tests.checkpoint.samples import OPERATOR, DictJob, snapshot
 
 
@@ -427,6 +428,82 @@ class TestLostLeadership:
         self.lose(job, recorded=True, monkeypatch=monkeypatch)
         job.new_driver()
         assert job.state[0] == {"a": 1, "b": 2}
+
+    @pytest.mark.parametrize("step", ["write_metadata", "add"])
+    def test_one_that_another_driver_may_go_on_from_is_not_withdrawn(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+    ) -> None:
+        """The storage does not answer for so long that the job is another driver's when it does."""
+        job = DictJob(tmp_path)
+        job.checkpoint([(0, "a", 1)])
+        request = self.unanswered(job, step, LeadershipLostError("another driver has the job"), monkeypatch)
+        with pytest.raises(LeadershipLostError):
+            job.coordinator.complete(request.checkpoint_id)
+        job.coordinator.abandon()
+        monkeypatch.undo()
+        job.new_driver()
+        assert job.state[0] == {"a": 1, "b": 2}
+
+    @pytest.mark.parametrize("step", ["write_metadata", "add"])
+    def test_one_that_cannot_be_withdrawn_stays_whole(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+    ) -> None:
+        job = DictJob(tmp_path, CheckpointPolicy(tolerable_failures=1))
+        job.checkpoint([(0, "a", 1)])
+        request = self.unanswered(job, step, StorageError("no connection"), monkeypatch)
+        assert job.coordinator.complete(request.checkpoint_id) is None
+        assert job.coordinator.statistics.counts.failed == 1
+        monkeypatch.undo()
+        job.storage.verify(job.storage.read_metadata(request.checkpoint_id))
+        job.checkpoint([(0, "c", 3)])
+        job.new_driver()
+        assert job.state[0] == {"a": 1, "b": 2, "c": 3}
+
+    def unanswered(
+        self, job: DictJob, step: str, then: Exception, monkeypatch: pytest.MonkeyPatch
+    ) -> CheckpointRequest:
+        """A checkpoint of which one step is done, and fails all the same; ``then`` is what a look at the leadership
+        comes to.
+        """
+        request = job.run_epoch([(0, "b", 2)], checkpoint=True)
+        assert request is not None
+        job.acknowledge_all(request)
+        target = job.store if step == "add" else job.storage
+        done = getattr(target, step)
+
+        def check() -> None:
+            raise then
+
+        def answer_is_lost(what: object) -> None:
+            done(what)
+            monkeypatch.setattr(job.coordinator._leadership, "check", check)
+            raise StorageError("timed out")
+
+        monkeypatch.setattr(target, step, answer_is_lost)
+        return request
+
+    @pytest.mark.parametrize("looks", [0, 1], ids=["ahead-of-it", "behind-it"])
+    def test_a_savepoint_is_not_told_of_when_another_driver_has_the_job(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, looks: int
+    ) -> None:
+        job = DictJob(tmp_path)
+        location = SavepointLocation.create(str(tmp_path / "savepoints"), "job")
+        trigger = SnapshotTrigger(SnapshotType.SAVEPOINT, location=location)
+        request = job.coordinator.trigger(trigger, 1, 0)
+        job.acknowledge_all(request)
+        left = [looks]
+
+        def check() -> None:
+            if not left[0]:
+                raise LeadershipLostError("another driver has the job")
+            left[0] -= 1
+
+        monkeypatch.setattr(job.coordinator._leadership, "check", check)
+        with pytest.raises(LeadershipLostError):
+            job.coordinator.complete(request.checkpoint_id)
+        job.coordinator.abandon()
+        assert isinstance(trigger.outcome.exception(0), CheckpointError)
+        assert (Path(location.path) / "_metadata").exists() == bool(looks)
 
     def test_whoever_waits_for_it_is_told(self, tmp_path: Path) -> None:
         job = DictJob(tmp_path)

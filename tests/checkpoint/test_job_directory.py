@@ -13,11 +13,14 @@ import msgspec
 import pytest
 from pyarrow import fs
 
-from holdfast.checkpoint import job_lock
+from holdfast.checkpoint import lease
+from holdfast.checkpoint.attempt_files import AttemptFiles
 from holdfast.checkpoint.completed import CompletedCheckpoint
+from holdfast.checkpoint.driver_record import DriverRecord
 from holdfast.checkpoint.job_directory import JobDirectory
 from holdfast.checkpoint.job_end import JobEnd
-from holdfast.errors import ConfigurationError, JobLockedError, StorageError
+from holdfast.errors import ConfigurationError, JobLockedError, LeadershipLostError, StorageError
+from holdfast.storage.filesystem import Storage
 from holdfast.storage.remote import ArrowStorage
 from tests.checkpoint.samples import metadata
 
@@ -91,13 +94,22 @@ class TestLock:
             return ArrowStorage(uri, fs.LocalFileSystem(), str(tmp_path), atomic_rename=False)
 
         monkeypatch.setattr(ArrowStorage, "connect", connect)
-        monkeypatch.setattr(job_lock, "_SETTLE_SECONDS", 0.0)
+        monkeypatch.setattr(lease, "_SETTLE_SECONDS", 0.0)
         with JobDirectory("s3://bucket/checkpoints", "job") as directory:
             with pytest.raises(JobLockedError, match="another driver runs job job in s3://bucket/checkpoints/job"):
                 JobDirectory("s3://bucket/checkpoints", "job").lock()
             assert [directory.next_attempt(), directory.next_attempt()] == [1, 2]
         with JobDirectory("s3://bucket/checkpoints", "job"):
             pass
+
+    def test_a_driver_notices_that_its_lock_file_is_another_one(self, tmp_path: Path) -> None:
+        with JobDirectory(str(tmp_path), "job") as directory:
+            directory.check_locked()
+            (tmp_path / "job/lock").unlink()
+            with pytest.raises(LeadershipLostError, match="job/lock is not the file that it locked"):
+                directory.check_locked()
+        with pytest.raises(LeadershipLostError, match="does not hold the lock"):
+            directory.check_locked()
 
     @pytest.mark.parametrize("job_id", ["", "a/b", "..", ".hidden"])
     def test_a_job_id_is_a_folder(self, tmp_path: Path, job_id: str) -> None:
@@ -107,11 +119,21 @@ class TestLock:
 
 class TestAttempts:
     def test_numbers_grow_over_drivers(self, tmp_path: Path) -> None:
-        assert [JobDirectory(str(tmp_path), "job").next_attempt() for _ in range(3)] == [1, 2, 3]
+        numbers = []
+        for _ in range(3):
+            with JobDirectory(str(tmp_path), "job") as directory:
+                numbers.append(directory.next_attempt())
+        assert numbers == [1, 2, 3]
+
+    def test_a_lock_under_which_nothing_began_takes_no_number(self, tmp_path: Path) -> None:
+        for _ in range(2):
+            with JobDirectory(str(tmp_path), "job"):
+                pass
+        assert JobDirectory(str(tmp_path), "job").last_attempt() == 0
 
     def test_numbers_grow_although_old_ones_are_forgotten(self, tmp_path: Path) -> None:
-        directory = JobDirectory(str(tmp_path), "job")
-        assert [directory.next_attempt() for _ in range(40)] == list(range(1, 41))
+        with JobDirectory(str(tmp_path), "job") as directory:
+            assert [directory.next_attempt() for _ in range(40)] == list(range(1, 41))
         assert len(list((tmp_path / "job/attempts").iterdir())) < 20
 
     def test_no_number_is_given_twice(self, tmp_path: Path) -> None:
@@ -119,14 +141,14 @@ class TestAttempts:
 
         def take() -> None:
             directory = JobDirectory(str(tmp_path), "job")
-            numbers.extend(directory.next_attempt() for _ in range(5))
+            numbers.extend(number for number in range(1, 11) if directory.record_attempt(number))
 
         threads = [threading.Thread(target=take) for _ in range(4)]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-        assert sorted(numbers) == list(range(1, 21))
+        assert sorted(numbers) == list(range(1, 11))
 
 
 class TestEnd:
@@ -167,3 +189,26 @@ class TestEnd:
         assert directory.read_end(8) is None, "it went on, and this is from behind the savepoint"
         directory.forget_end()
         assert directory.read_end() is None
+
+    @pytest.mark.parametrize(
+        ("attempt", "restored", "holds"),
+        [
+            pytest.param(3, 6, False, id="a-later-attempt-went-on"),
+            pytest.param(3, 7, True, id="a-later-attempt-took-the-end-up"),
+            pytest.param(3, 0, True, id="a-later-attempt-began-from-the-savepoint"),
+            pytest.param(3, None, True, id="a-later-attempt-did-nothing"),
+            pytest.param(2, 6, True, id="its-own-attempt"),
+        ],
+    )
+    def test_one_that_was_recorded_behind_another_driver_does_not_count(
+        self, tmp_path: Path, attempt: int, restored: int | None, holds: bool
+    ) -> None:
+        """Between its look at its lease and the record a driver can hang for any time."""
+        directory = JobDirectory(str(tmp_path), "job")
+        savepoint = CompletedCheckpoint(metadata(7), "/savepoints/savepoint-job-1")
+        directory.record_end(JobEnd.now("FINISHED", savepoint, attempt=2))
+        record = lease.LeaseRecord(DriverRecord.of_this_process(leased=True), 1_000, restored=restored)
+        assert AttemptFiles(Storage.for_uri(str(tmp_path)).child("job")).create(attempt, record.encode())
+        assert (directory.read_end() is not None) is holds
+        directory.forget_overtaken_end()
+        assert (tmp_path / "job/ended").exists() is holds

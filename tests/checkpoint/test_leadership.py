@@ -17,7 +17,7 @@ from holdfast.checkpoint.job_end import JobEnd
 from holdfast.checkpoint.job_home import JobHome
 from holdfast.errors import ConfigurationError, JobLockedError, LeadershipLostError, MissingExtraError
 from holdfast.types.settings import CheckpointSettings, ZooKeeperSettings
-from tests.checkpoint.homes import NewDriver, StillWaiting, do_not_wait, new_driver_of
+from tests.checkpoint.homes import NewDriver, StillWaiting, address_at, do_not_wait, new_driver_of
 from tests.checkpoint.samples import JOB_ID, metadata
 from tests.kit.zookeeper import ZooKeeperServer
 
@@ -70,7 +70,7 @@ class TestContract:
         leadership = led(new_driver()).leadership
         assert leadership.leader_address() is None
         for address in (ADDRESS, "http://127.0.0.1:9"):
-            leadership.publish_address(address)
+            leadership.publish_address(address_at(address))
             assert leadership.leader_address() == address
 
     def test_numbers_count_up_from_one(self, new_driver: NewDriver) -> None:
@@ -101,13 +101,42 @@ class TestRivals:
 
     def test_the_address_that_others_see_is_the_leaders(self, new_rival: NewDriver) -> None:
         first, second = led(new_rival()), new_rival()
-        second.leadership.publish_address("http://127.0.0.1:9")
+        second.leadership.publish_address(address_at("http://127.0.0.1:9"))
         assert second.leadership.leader_address() is None
-        first.leadership.publish_address(ADDRESS)
+        first.leadership.publish_address(address_at(ADDRESS))
         assert second.leadership.leader_address() == ADDRESS
         first.leadership.release()
         led(second)
         assert first.leadership.leader_address() == "http://127.0.0.1:9"
+
+
+class TestDirectory:
+    """Of a job that is kept in its directory alone, whose driver is overtaken although it has the lock."""
+
+    @pytest.mark.parametrize(
+        "act",
+        [
+            lambda home, services: home.leadership.check(),
+            lambda home, services: home.leadership.next_attempt(),
+            lambda home, services: services.store.add(CompletedCheckpoint(metadata(2), home.storage.location(2))),
+            lambda home, services: services.store.remove(1),
+            lambda home, services: services.store.mark_commit_begun(1),
+            lambda home, services: services.store.mark_committed(1),
+        ],
+        ids=["check", "attempt", "add", "remove", "begin", "committed"],
+    )
+    def test_behind_another_attempt_it_changes_nothing(
+        self, request: pytest.FixtureRequest, tmp_path: Path, act: Callable[..., Any]
+    ) -> None:
+        home = led(new_driver_of("directory", request, tmp_path)())
+        assert home.leadership.next_attempt() == 1
+        home.storage.write_metadata(metadata(1))
+        services = home.services()
+        assert JobDirectory(str(tmp_path / "chk"), JOB_ID).record_attempt(2)
+        with pytest.raises(LeadershipLostError, match=r"is in attempt 2, and this driver began attempt 1"):
+            act(home, services)
+        assert home.storage.completed_ids() == [1]  # type: ignore[attr-defined]  # files
+        assert home.storage.commits_begun() == frozenset()
 
 
 def deposed(new_standby: NewDriver) -> tuple[JobHome, JobHome]:
@@ -223,7 +252,8 @@ class TestFence:
 
     def test_the_address_may_be_published_while_attempts_begin(self, new_standby: NewDriver) -> None:
         leadership = led(new_standby()).leadership
-        server = threading.Thread(target=lambda: [leadership.publish_address(f"{ADDRESS}/{n}") for n in range(20)])
+        addresses = [address_at(f"{ADDRESS}/{number}") for number in range(20)]
+        server = threading.Thread(target=lambda: [leadership.publish_address(address) for address in addresses])
         server.start()
         assert [leadership.next_attempt() for _ in range(20)] == list(range(1, 21))
         server.join()

@@ -196,7 +196,8 @@ class TestCommits:
         three_checkpoints(tmp_path, full=True)
         DictJob(tmp_path, num_retained=3).coordinator.begin_commit(3)
         (tmp_path / JOB_ID / "chk-3/_metadata").unlink()
-        with pytest.raises(CheckpointError, match=rf"checkpoint 3 may have been published.*{OPTION}"):
+        told = rf"checkpoint 3 may have been published.*{JOB_ID}/chk-3/_metadata, is missing.*{OPTION}"
+        with pytest.raises(CheckpointError, match=told):
             DictJob(tmp_path, num_retained=3)
 
     def test_lost_metadata_of_one_that_was_not_published(self, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pickle
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from holdfast.checkpoint.shared_files import FileOrigin
@@ -84,6 +85,21 @@ class TestFiles:
         files.write_metadata(metadata(1))
         with pytest.raises(StorageError, match=r"chk-1/_metadata exists already: another driver"):
             files.write_metadata(metadata(1))
+
+    def test_one_that_an_earlier_attempt_completed_late_is_replaced(self, files: FileCheckpointStorage) -> None:
+        later = msgspec.structs.replace(metadata(1), attempt=2)
+        files.write_metadata(metadata(1))
+        files.write_metadata(later)
+        assert files.read_metadata(1) == later
+        with pytest.raises(StorageError, match=r"chk-1/_metadata exists already: another driver"):
+            files.write_metadata(metadata(1))
+        assert files.read_metadata(1) == later
+
+    def test_one_whose_rows_may_be_published_is_not_replaced(self, files: FileCheckpointStorage) -> None:
+        files.write_metadata(metadata(1))
+        files.mark_commit_begun(1)
+        with pytest.raises(StorageError, match=r"chk-1/_metadata exists already: another driver"):
+            files.write_metadata(msgspec.structs.replace(metadata(1), attempt=2))
 
     def test_metadata_of_another_checkpoint_is_damage(self, files: FileCheckpointStorage, tmp_path: Path) -> None:
         files.write_metadata(metadata(1))

@@ -19,6 +19,7 @@ from holdfast.common import Configuration
 from holdfast.common.settings_parser import zookeeper_settings
 from holdfast.errors import ConfigurationError, StorageError
 from holdfast.types.settings import CheckpointSettings, ZooKeeperAccess, ZooKeeperSettings
+from tests.checkpoint.homes import address_at
 from tests.kit.zookeeper import PASSWORD, USER, ZooKeeperServer
 
 ADDRESS = "http://127.0.0.1:8081"
@@ -81,7 +82,7 @@ def test_drivers_that_show_the_same_credentials_follow_one_another(settings: Zoo
     first = driver(settings, tmp_path)
     first.leadership.acquire(time.sleep)
     assert first.leadership.next_attempt() == 1
-    first.leadership.publish_address(ADDRESS)
+    first.leadership.publish_address(address_at(ADDRESS))
     assert leader_address(settings, "job") == ADDRESS
     assert leader_addresses(settings) == {"job": ADDRESS}
     assert first.services().ids.next() == 1
@@ -110,7 +111,7 @@ def test_others_are_refused_and_told_why(
 ) -> None:
     first = driver(settings, tmp_path)
     first.leadership.acquire(time.sleep)
-    first.leadership.publish_address(ADDRESS)
+    first.leadership.publish_address(address_at(ADDRESS))
     for credentials in (None, "digest:holdfast:wrong"):
         access = replace(settings.access, authorization=credentials, sasl={}, tls=None)
         other = replace(settings, quorum=secured.quorum, access=access)

@@ -16,7 +16,7 @@ from holdfast.server.jobs_directory import JobsDirectory
 from holdfast.server.last_seen import LastSeen
 from tests.cli.conftest import await_true
 from tests.integration.programs import published
-from tests.spark.in_process import EPOCHS, counts_of
+from tests.job.counting import EPOCHS, counts_of
 
 PROGRAM = str(Path(__file__).with_name("endless.py"))
 SETTINGS = ("-D", "rest.bind-port=0", "-Dholdfast.rest.linger=1 s", "-Dexecution.checkpointing.interval=10 ms")
@@ -26,9 +26,9 @@ SETTINGS = ("-D", "rest.bind-port=0", "-Dholdfast.rest.linger=1 s", "-Dexecution
 def start(cli, tmp_path):
     """Starts the program detached; the job's id."""
 
-    def run(*options: str, epochs: int = 3) -> str:
+    def run(*options: str, epochs: int = 3, untyped: bool = False) -> str:
         ran = cli("run", "-d", *SETTINGS, f"-Dexecution.checkpointing.savepoint-dir={tmp_path}/sp", *options, PROGRAM,
-                  str(tmp_path / "job"), str(epochs))
+                  str(tmp_path / "job"), str(epochs), *(["untyped"] if untyped else []))
         match = re.fullmatch(r"Job has been submitted with JobID ([0-9a-f]{32})\n", ran.out)
         assert match, ran.out
         return match[1]
@@ -182,3 +182,25 @@ def test_a_driver_that_is_told_to_end_leaves_no_record(cli, start, jobs_dir):
     (record,) = JobsDirectory(jobs_dir).living()
     os.kill(record.process.pid, signal.SIGTERM)
     await_true(lambda: not (jobs_dir / "drivers" / f"{record.driver}.json").exists())
+
+
+@pytest.mark.slow
+def test_what_is_pickled_is_told_and_restored_only_where_that_is_allowed(cli, start, tmp_path):
+    job = start("-p", "2", untyped=True)
+    await_true(lambda: published(tmp_path / "job/out") == counts_of(EPOCHS[:3]))
+    told = (
+        "WARNING: operator 'Map With State' (uid count): value state 'state' of PICKLED_BYTE_ARRAY is pickled. To "
+        "declare its type: its ValueStateDescriptor, or state_type of map_with_state()."
+    )
+    assert told in cli("savepoint", job).lines
+    assert cli("savepoint", job, "--json").json["pickled"] == [told.removeprefix("WARNING: ")]
+    stopped = cli("stop", job).lines
+    assert told in stopped
+    path = next(line for line in stopped if "Path: " in line).partition("Path: ")[2]
+    given = ("run", "-d", *SETTINGS, "-s", path, PROGRAM, str(tmp_path / "job"), "6", "untyped")
+    refused = cli(*given, code=1).err
+    for part in ("PickledStateError", "(uid count): value state 'state'", "--allow-pickle"):
+        assert part in refused
+    again = start("-p", "3", "-s", path, "--allow-pickle", epochs=6, untyped=True)
+    await_true(lambda: published(tmp_path / "job/out") == counts_of(EPOCHS))
+    cli("cancel", again)

@@ -13,11 +13,9 @@ import pytest
 from holdfast.cli.verbs_checkpoints import size_text
 from holdfast.server.jobs_directory import JobsDirectory
 from tests.server.serving import JOB, serving
-from tests.spark.in_process import install
 
 
-def test_the_view_follows_until_the_job_ends(cli, tmp_path, monkeypatch):
-    install(monkeypatch)
+def test_the_view_follows_until_the_job_ends(cli, tmp_path, in_process):
     with serving(tmp_path) as served:
         served.await_checkpoints(2)
         timer = threading.Timer(1, served.client.cancel)
@@ -30,14 +28,13 @@ def test_the_view_follows_until_the_job_ends(cli, tmp_path, monkeypatch):
         assert cli("checkpoints", JOB, "--json").json["counts"]["in_progress"] == 0
 
 
-def test_failures_are_shown(cli, tmp_path, monkeypatch):
-    spark = install(monkeypatch)
+def test_failures_are_shown(cli, tmp_path, in_process):
 
     def fail(spec):
         if spec.attempt == 1 and spec.epoch == 3:
             raise ValueError("a fault")
 
-    spark.before_epoch = fail
+    in_process.before_epoch = fail
     with serving(tmp_path) as served:
         served.wait(lambda: served.get(f"/jobs/{JOB}/checkpoints")["counts"]["restored"])
         shown = " ".join(cli("checkpoints", JOB).out.split())
@@ -45,8 +42,7 @@ def test_failures_are_shown(cli, tmp_path, monkeypatch):
         assert "1 failed; 1 restored" in shown
 
 
-def test_a_driver_that_does_not_answer_hides_no_other(cli, tmp_path, monkeypatch):
-    install(monkeypatch)
+def test_a_driver_that_does_not_answer_hides_no_other(cli, tmp_path, in_process):
     with serving(tmp_path) as served:
         (record,) = JobsDirectory(tmp_path / "jobs").living()
         silent = msgspec.structs.replace(record, driver="0", url="http://127.0.0.1:1")

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.checkpoint.driver_record import DriverRecord
-from holdfast.cli.drivers import Place
+from holdfast.cli.drivers import HostPlace
 from holdfast.cli.errors import CommandError
 from holdfast.common import Configuration
 from holdfast.server.jobs_directory import JobsDirectory, RecordedJob, ServerRecord
@@ -45,8 +45,8 @@ def driver(directory: Path, name: str, status: str) -> Iterator[str]:
         server.server_close()
 
 
-def place(directory: Path) -> Place:
-    return Place(Configuration.from_dict({"holdfast.jobs-dir": str(directory)}))
+def place(directory: Path) -> HostPlace:
+    return HostPlace(Configuration.from_dict({"holdfast.jobs-dir": str(directory)}))
 
 
 @pytest.mark.parametrize("order", [("a", "b"), ("b", "a")])

@@ -48,6 +48,10 @@ def environment(monkeypatch):
         (("savepoint",), "Missing JobID. Specify a Job ID to trigger a savepoint."),
         (("checkpoint",), "Missing JobID. Specify a Job ID to manipulate checkpoint."),
         (("checkpoints",), "Missing JobID."),
+        (("rescale", "-p", "2"), "Missing JobID. Specify a JobID to rescale a job."),
+        (("rescale", "job"), "Missing parallelism. Specify it with -p."),
+        (("rescale", "job", "-p", "0"), "-p"),
+        (("rescale", "0" * 32, "-p", "2"), "No driver in"),
         (("run",), "The program is missing."),
         (("run", "nowhere.py"), "The program nowhere.py does not exist"),
         (("run", "--nonsense", "x.py"), "Unrecognized option: --nonsense"),
@@ -70,7 +74,9 @@ def test_missing_arguments_point_to_the_help(cli):
     assert told.endswith("Use the help option (-h or --help) to get help on the command.\n")
 
 
-@pytest.mark.parametrize("verb", ["run", "info", "list", "savepoint", "stop", "cancel", "checkpoint", "checkpoints"])
+@pytest.mark.parametrize(
+    "verb", ["run", "info", "doctor", "list", "savepoint", "stop", "cancel", "rescale", "checkpoint", "checkpoints"]
+)
 def test_every_verb_has_help(cli, verb):
     assert cli(verb, "-h").out == cli(verb, "--help").out
     assert f"holdfast {verb}" in cli(verb, "-h").out
@@ -87,8 +93,8 @@ def test_settings_and_arguments_reach_the_program(cli, tmp_path):
     program = tmp_path / "tell.py"
     program.write_text(TELL)
     told = cli(
-        "run", "-s", "sp/savepoint-1", "-n", "-cm", "claim", "-p", "7", "-Da.b=c=d", "-D", "e=f g", str(program),
-        "-x", "--parallelism", "9", "-D", "not=ours",
+        "run", "-s", "sp/savepoint-1", "-n", "--allow-pickle", "-cm", "claim", "-p", "7", "-Da.b=c=d", "-D", "e=f g",
+        str(program), "-x", "--parallelism", "9", "-D", "not=ours",
     ).json
     assert told["arguments"] == ["-x", "--parallelism", "9", "-D", "not=ours"]
     assert told["settings"] == {
@@ -98,6 +104,7 @@ def test_settings_and_arguments_reach_the_program(cli, tmp_path):
         "execution.state-recovery.path": str(tmp_path / "sp" / "savepoint-1"),
         "execution.state-recovery.ignore-unclaimed-state": "true",
         "execution.state-recovery.claim-mode": "CLAIM",
+        "holdfast.state.allow-pickle": "true",
     }
 
 
@@ -165,3 +172,25 @@ def test_a_missing_package_is_told_with_its_extra(cli, monkeypatch):
     for name in [name for name in sys.modules if name.startswith("holdfast.cli.") and name != "holdfast.cli.__main__"]:
         monkeypatch.delitem(sys.modules, name)
     assert "pip install 'holdfast[cli]'" in cli("list", code=1).err
+
+
+def test_modules_are_for_the_program_too_and_absolute(tmp_path, jobs_dir):
+    (tmp_path / "shop").mkdir()
+    (tmp_path / "shop" / "__init__.py").write_text("NAME = 'shop'\n")
+    (tmp_path / "prices.py").write_text("NAME = 'prices'\n")
+    program = tmp_path / "elsewhere" / "main.py"
+    program.parent.mkdir()
+    program.write_text(
+        "import prices, shop\n"
+        "from holdfast.datastream import StreamExecutionEnvironment\n"
+        "env = StreamExecutionEnvironment.get_execution_environment()\n"
+        "print(prices.NAME, shop.NAME, env.get_configuration().get_string('python.files', ''))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "holdfast.cli", "run", "-pyfs", "prices.py,shop", str(program)],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.stdout.split() == ["prices", "shop", f"{tmp_path / 'prices.py'},{tmp_path / 'shop'}"], done.stderr

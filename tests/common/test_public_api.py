@@ -25,8 +25,8 @@ from holdfast.common import (
 from holdfast.common.job_execution_result import JobExecutionResult
 from holdfast.common.settings_parser import parse_settings
 from holdfast.errors import ConfigurationError, ProgramError
-from holdfast.spark.job import JobHistory
-from holdfast.spark.job import JobStatus as MasterStatus
+from holdfast.job.job import JobHistory
+from holdfast.job.job import JobStatus as MasterStatus
 from holdfast.types.settings import (
     ExponentialDelaySettings,
     FailureRateSettings,

@@ -18,9 +18,11 @@ from holdfast.types.settings import (
     ExponentialDelaySettings,
     FailureRateSettings,
     FixedDelaySettings,
+    LeaseSettings,
     NoRestartSettings,
     RecoverySettings,
     Retention,
+    SparkSettings,
     StorageKind,
     ZooKeeperSettings,
 )
@@ -43,7 +45,8 @@ def test_defaults_are_those_of_the_settings():
     assert settings.backend == BackendSettings()
     assert settings.epoch == EpochSettings()
     assert settings.recovery == RecoverySettings()
-    assert (settings.parallelism, settings.max_parallelism, settings.job_id, settings.spark) == (None, None, None, {})
+    assert (settings.parallelism, settings.max_parallelism, settings.job_id) == (None, None, None)
+    assert settings.spark == SparkSettings()
     assert not settings.checkpoint.enabled
     assert settings.checkpoint.storage is StorageKind.JOBMANAGER
 
@@ -65,6 +68,8 @@ def test_all_settings_can_be_set():
             PREFIX + "min-pause": "5 s",
             PREFIX + "max-concurrent-checkpoints": "2",
             PREFIX + "tolerable-failed-checkpoints": "3",
+            "holdfast.lease.heartbeat-interval": "2 s",
+            "holdfast.lease.timeout": "7 s",
             PREFIX + "externalized-checkpoint-retention": "retain_on_cancellation",
             "state.checkpoints.num-retained": "4",
             "state.checkpoints.dir": "file:///c",
@@ -100,13 +105,14 @@ def test_all_settings_can_be_set():
         directory="file:///c",
         incremental=False,
         inline_threshold=1024,
+        lease=LeaseSettings(2_000, 7_000),
     )
     assert settings.checkpoint.storage is StorageKind.FILESYSTEM
     assert settings.epoch == EpochSettings(10, 1_000, 1, 1 << 20, 2 << 20, 5_000, True)
     assert settings.backend.local_dir == "/fast"
     assert settings.recovery == RecoverySettings("file:///c/chk-1", True, True, True)
     assert (settings.parallelism, settings.max_parallelism, settings.job_id) == (4, 64, "abc")
-    assert settings.spark == {"spark.master": "local[2]"}
+    assert settings.spark.conf == {"spark.master": "local[2]"}
 
 
 def test_settings_travel():
@@ -196,6 +202,10 @@ def test_restart_strategies(values, expected):
         ({PREFIX + "timeout": "1"}, r"timeout' is '1'; expected a value of at least 10 ms"),
         ({PREFIX + "max-concurrent-checkpoints": "0"}, "expected a value of at least 1"),
         ({PREFIX + "tolerable-failed-checkpoints": "-1"}, "expected a value of at least 0"),
+        (
+            {"holdfast.lease.heartbeat-interval": "10 s", "holdfast.lease.timeout": "20 s"},
+            r"lease\.timeout' is 20000 ms and .*interval' is 10000 ms; expected a timeout of more than two intervals",
+        ),
         ({PREFIX + "storage": "filesystem"}, "no directory is set; set 'execution.checkpointing.dir'"),
         ({"state.backend": "filesystem"}, "no directory is set"),
         ({"restart-strategy": "sometimes"}, "The option 'restart-strategy' is 'sometimes'; expected one of none, off"),

@@ -8,10 +8,10 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-import msgspec
-
 from holdfast.runtime.batch import Batch
 from holdfast.runtime.source import ReaderContext, ReadLimit, Source, SourceReader
+from holdfast.state.serializers import serializer_for
+from holdfast.types.resolve import resolve
 
 
 def limit_of(rows: int) -> ReadLimit:
@@ -32,14 +32,17 @@ def read_all(readers: list[SourceReader]) -> list[Any]:
 
 
 def readers_of(source: Source, parallelism: int, restored: list[Any] | None = None) -> list[SourceReader]:
+    """Of a source that travelled, from positions that a checkpoint stores and gives back."""
     travelled: Source = pickle.loads(pickle.dumps(source))
+    if restored is not None:
+        serializer = serializer_for(resolve(source.position_type()))
+        restored = serializer.decode_many(serializer.encode_many(restored))
     return [travelled.create_reader(ReaderContext(subtask, parallelism, restored)) for subtask in range(parallelism)]
 
 
 def positions_of(readers: list[SourceReader]) -> list[Any]:
-    """The union of all positions, as a checkpoint stores and gives it back."""
-    union = [position for reader in readers for position in reader.positions()]
-    return list(msgspec.msgpack.decode(msgspec.msgpack.encode(union)))
+    """The union of all positions."""
+    return [position for reader in readers for position in reader.positions()]
 
 
 def run_with_failures(

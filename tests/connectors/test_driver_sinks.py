@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import pickle
 import threading
 
+import msgspec
 import pytest
 
+from holdfast.common import Row, RowKind, Types
 from holdfast.connectors.collect import Collection, CollectSink
 from holdfast.connectors.committed import CommittedNames
 from holdfast.connectors.print import PrintSink
@@ -115,6 +118,43 @@ def test_rows_nobody_collects_are_an_error():
         sink.commit([handle])
     with pytest.raises(TransactionError, match="does not exist"):
         CollectSink("unknown").commit([handle])
+
+
+PAIR = Types.TUPLE([Types.LONG(), Types.STRING()])
+
+
+@pytest.mark.parametrize(
+    ("type_info", "rows", "pickled"),
+    [
+        (PAIR, [(1, "a"), (2, None)], False),
+        (None, [(1, "a")], True),
+        (Types.TUPLE([Types.LONG(), Types.PICKLED_BYTE_ARRAY()]), [(1, "a")], True),
+        (PAIR, [(1, "a"), ("not", "of the type")], True),
+        (Types.ROW([Types.LONG()]), [(1,)], True),
+        (Types.ROW([Types.LONG()]), [Row(1)], False),
+        (Types.ROW([Types.LONG()]), [Row.of_kind(RowKind.DELETE, 1)], True),
+    ],
+)
+def test_collected_rows_are_pickled_only_where_a_type_cannot_give_them_back(type_info, rows, pickled):
+    collection = Collection()
+    sink = collection.sink()
+    sink.bind_type(type_info)
+    handle = pre_commit(sink, rows, epoch=1)
+    assert sink.unpickles(handle) is pickled
+    sink.commit([handle])
+    found = collection.available()
+    assert found == rows and [isinstance(row, Row) for row in found] == [isinstance(row, Row) for row in rows]
+
+
+def test_collected_rows_of_the_version_before_are_pickled():
+    collection = Collection()
+    sink = collection.sink()
+    sink.bind_type(PAIR)
+    name = transaction_name(epoch=1)
+    handle = msgspec.msgpack.encode({"name": msgspec.to_builtins(name), "rows": pickle.dumps([(1, "a")])})
+    assert sink.unpickles(handle)
+    sink.commit([handle])
+    assert collection.available() == [(1, "a")]
 
 
 def test_only_the_newest_committed_names_are_remembered():

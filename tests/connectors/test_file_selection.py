@@ -151,14 +151,14 @@ def test_positions_stay_small_and_forget_what_is_gone(tmp_path: Path) -> None:
     readers = readers_of(continuous(tmp_path), 3)
     assert len(read_all(readers)) == 300
     stored = positions_of(readers)
-    assert sum(len(position["seen"]) for position in stored) == 300 * 32
-    assert [position for position in stored if "file" in position] == []
+    assert sum(len(position.seen) for position in stored) == 300 * 32
+    assert [position for position in stored if position.path is not None] == []
     for number in range(100, 300):
         (tmp_path / f"{number:03}.txt").unlink()
     readers = readers_of(continuous(tmp_path), 2, stored)
     assert read_all(readers) == []
 
-    assert sum(len(position["seen"]) for position in positions_of(readers)) == 100 * 32
+    assert sum(len(position.seen) for position in positions_of(readers)) == 100 * 32
     put(tmp_path / "250.txt", "a new one of an old name")
     assert read_all(readers) == ["a new one of an old name"]
 

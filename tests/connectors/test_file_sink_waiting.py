@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
@@ -99,7 +100,7 @@ def test_a_part_goes_on_over_checkpoints_until_it_is_old_enough(tmp_path: Path) 
 def test_a_part_without_new_rows_is_published_by_an_epoch_without_rows(tmp_path: Path) -> None:
     task = Subtask(lines(tmp_path).with_rolling_policy(RollingPolicy.default_rolling_policy(1 << 20, 1 << 40, 5_000)))
     task.sink.commit([task.epoch([1])])
-    assert task.epoch() is None
+    assert task.epoch(end=EpochEnd()) is None
     HandClock.now += 5
     handle = task.epoch(end=EpochEnd())
     assert handle is not None
@@ -289,8 +290,48 @@ def test_a_waiting_file_that_is_lost_or_cut_is_noticed(tmp_path: Path) -> None:
     handle = task.epoch([1])
     assert handle is not None
     staged_files(tmp_path)[0].write_text("")
-    with pytest.raises(TransactionError, match=r"left in staging with 2 bytes, to be joined, and has 0"):
+    with pytest.raises(TransactionError, match=r"0-1-0-n0.txt: the file has 0 bytes, 2 were written"):
         task.epoch([2])
     staged_files(tmp_path)[0].unlink()
     with pytest.raises(TransactionError, match="is lost, though"):
         task.sink.commit([handle])
+
+
+@pytest.mark.parametrize("compactor", [None, IdenticalFileCompactor()], ids=["joined", "as they are"])
+@pytest.mark.parametrize("kind", ["json", "csv", "lines"])
+def test_a_digit_that_changed_while_its_file_waited_is_not_published(
+    tmp_path: Path, kind: str, compactor: FileCompactor | None
+) -> None:
+    sinks = {"json": FileSink.json(str(tmp_path)), "csv": FileSink.csv(str(tmp_path)), "lines": lines(tmp_path)}
+    task = Subtask(sinks[kind].enable_compact(strategy(2), compactor))
+    task.sink.commit([task.epoch([1111, 2222])])
+    (waiting,) = (path for path in staged_files(tmp_path) if path.suffix != ".held")
+    waiting.write_text(waiting.read_text().replace("2222", "2322"))
+
+    with pytest.raises(TransactionError, match=f"{waiting.name}: the checksum of the content is .*put back the file"):
+        task.epoch([3])
+    assert contents(tmp_path) == []
+
+
+def test_the_handles_of_a_checkpoint_name_everything_that_waits(tmp_path: Path) -> None:
+    """So that no marker is needed to know it; those of epochs without a checkpoint name what is new."""
+    task = Subtask(lines(tmp_path).enable_compact(strategy(9)))
+    first, between, last = task.epoch([1]), task.epoch([2], end=EpochEnd()), task.epoch()
+    assert first is not None and between is not None and last is not None
+
+    assert sorted(task.sink.needs(between)) == [transaction_name(2)]
+    assert sorted(task.sink.needs(last)) == [transaction_name(1), transaction_name(2), transaction_name(3)]
+
+
+def test_handles_of_the_version_before_are_committed(tmp_path: Path) -> None:
+    """They do not say what waits in all."""
+    task = Subtask(lines(tmp_path).enable_compact(strategy(9)))
+    handle = task.epoch([1])
+    assert handle is not None
+    fields = msgspec.msgpack.decode(handle)
+    del fields["waiting"]
+    old = msgspec.msgpack.encode(fields)
+    task.sink.recover_and_commit([old])
+
+    assert list(task.sink.needs(old)) == [transaction_name(1)]
+    assert list(task.sink.open_transactions(JOB)) == []

@@ -205,8 +205,8 @@ def test_positions_tell_how_far_each_file_was_read(tmp_path):
     read_epoch(reader, 3)
 
     file, rest = positions_of([reader])
-    assert (file["file"]["path"], file["file"]["size"], file["file"]["offset"]) == (f"{tmp_path}/b.txt", 6, 3)
-    assert len(rest["seen"]) == 32
+    assert (file.path, file.size, file.offset) == (f"{tmp_path}/b.txt", 6, 3)
+    assert len(rest.seen) == 32
 
 
 def test_a_restored_job_with_other_paths_reads_its_old_files_to_the_end(tmp_path):
@@ -241,7 +241,7 @@ def test_a_file_that_grew_while_it_was_read_is_an_error(tmp_path):
 
     with pytest.raises(StorageError, match=r"had 4 bytes when it was found and has 6 now"):
         read_epoch(reader)
-    assert positions_of([reader])[1]["seen"] == b""
+    assert positions_of([reader])[1].seen == b""
 
 
 def test_a_file_that_was_cut_while_it_was_read_is_an_error(tmp_path):

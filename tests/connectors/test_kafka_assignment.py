@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.connectors.kafka.assignment import new_partitions, owner_of, share_of
+from holdfast.connectors.kafka.assignment import STORED_TYPE, new_partitions, owner_of, share_of
 from holdfast.connectors.kafka.offsets import KafkaTopicPartition
+from holdfast.state.serializers import serializer_for
 
 _partitions = st.builds(KafkaTopicPartition, st.sampled_from(["orders", "clicks", "ü", "a-1"]), st.integers(0, 40))
 _positions = st.dictionaries(_partitions, st.tuples(st.integers(0, 2**62), st.none() | st.integers(0, 2**62)))
@@ -17,14 +17,15 @@ _parallelisms = st.lists(st.integers(1, 17), min_size=1, max_size=6)
 
 
 def through_a_checkpoint(stored: list[Any]) -> list[Any]:
-    return list(msgspec.msgpack.decode(msgspec.msgpack.encode(stored)))
+    serializer = serializer_for(STORED_TYPE)
+    return serializer.decode_many(serializer.encode_many(stored))
 
 
 @given(_positions, _parallelisms)
 def test_over_any_rescales_every_partition_has_one_reader_and_keeps_its_position(
     positions: dict[KafkaTopicPartition, tuple[int, int | None]], parallelisms: list[int]
 ) -> None:
-    begun = [[p.topic, p.partition, offset, stop, "id"] for p, (offset, stop) in positions.items()]
+    begun = [(p.topic, p.partition, offset, stop, "id") for p, (offset, stop) in positions.items()]
     state = begun
     for parallelism in parallelisms:
         shares = [share_of(through_a_checkpoint(state), subtask, parallelism) for subtask in range(parallelism)]

@@ -56,7 +56,7 @@ def test_positions_are_the_ranges_still_to_be_read():
     for reader in readers:
         read_epoch(reader, 10)
 
-    assert positions_of(readers) == [[10, 49], [60, 99]]
+    assert positions_of(readers) == [(10, 49), (60, 99)]
 
 
 def test_more_subtasks_than_numbers():

@@ -8,7 +8,7 @@ from rich.console import Console
 
 from holdfast.demo.displays import PlainDisplay, _render, display_for
 from holdfast.demo.progress import CheckpointLine, EpochLine, Note, Progress, counted_epochs
-from holdfast.spark.job import EpochRecord
+from holdfast.job.job import EpochRecord
 
 PROGRESS = Progress(
     status="RUNNING",

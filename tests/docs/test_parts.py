@@ -71,6 +71,7 @@ PREPARED = {
     ("docs/how-to/chaos.md", 2): "from holdfast.testing.chaos import Service\n",
     ("docs/how-to/evolve-state.md", 0): _STREAMS + _TOTALS,
     ("docs/how-to/test-a-function.md", 0): "",
+    ("docs/how-to/storage.md", 0): "",
 }
 #: Why a part is not run; its syntax is checked.
 NOT_RUN = {
@@ -81,7 +82,7 @@ NOT_RUN = {
     ("docs/how-to/kafka.md", 0): "needs brokers; tests of the connector run such programs",
     ("docs/how-to/read-a-savepoint.md", 0): "reads a savepoint of the reader's",
     ("docs/how-to/read-a-savepoint.md", 1): "goes on from the part before",
-    ("docs/how-to/run-on-a-cluster.md", 0): "needs a cluster",
+    ("docs/how-to/run-on-a-cluster.md", 0): "needs a cluster; the programs and commands of its page run on one",
     ("docs/how-to/spark-streams.md", 0): "needs Spark's connector for Kafka",
     ("docs/how-to/spark-streams.md", 1): "goes on from the part before; tests of event time run such programs",
     ("docs/how-to/spark-streams.md", 2): "needs a data source of the reader's",

@@ -14,12 +14,12 @@ from holdfast.checkpoint.storage import FileCheckpointStorage, open_snapshot
 from holdfast.common import Configuration
 from holdfast.datastream import StreamExecutionEnvironment
 from holdfast.graph.job_graph import JobGraph, build_job_graph
+from holdfast.graph.job_of_program import job_facts
 from holdfast.graph.planner import plan_job
-from holdfast.graph.submission import job_facts
+from holdfast.job.restore_point import restore_rules
 from holdfast.runtime.epoch import Acknowledgement, RestoredJob
 from holdfast.runtime.live_task import forget_live_tasks
 from holdfast.runtime.plan import TaskOptions
-from holdfast.spark.checkpoints import restore_rules
 from holdfast.state.backends import load_backend
 from holdfast.state.handles import (
     CheckpointMetadata,

@@ -20,16 +20,17 @@ from holdfast.common import Time, Types
 from holdfast.datastream.state import ListStateDescriptor, MapStateDescriptor, StateTtlConfig, ValueStateDescriptor
 from holdfast.errors import HoldfastError
 from holdfast.graph.job_graph import build_job_graph, operator_id_of_uid
+from holdfast.graph.job_of_program import job_facts
 from holdfast.graph.restore_plan import RestorePlan
-from holdfast.graph.submission import job_facts
+from holdfast.job.restore_point import restore_rules
 from holdfast.runtime.epoch import Acknowledgement
 from holdfast.runtime.restored_state import written_lists
-from holdfast.spark.checkpoints import restore_rules
 from holdfast.state.handles import OperatorRecord
 from holdfast.state.outcomes import Fate
 from holdfast.state.snapshot_io import SnapshotReader
 from tests.graph.evolving_program import BUFFER, COUNTER, EXTRA, ROWS, Version, default_keyed, default_lists
 from tests.graph.restored_jobs import CHECKPOINT, FORMS, StoredJob, environment
+from tests.kit.properties import examples
 from tests.runtime.local_job import rows_of
 
 FIRST = Version()
@@ -377,7 +378,7 @@ _versions = st.builds(
 )
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(version=_versions, lose=st.booleans(), change=st.booleans(), backend=st.sampled_from(["heap", "lmdb"]))
 def test_whatever_changes_the_restore_does_what_the_rehearsal_says(
     stored: str, version: Version, lose: bool, change: bool, backend: str

@@ -73,6 +73,8 @@ def test_functions_that_can_declare_nothing_in_open_are_not_opened(stored: str) 
 
 
 class OneValue(MapFunction, Checkpointed):
+    checkpointed_type = int
+
     def snapshot_state(self, checkpoint_id: int, checkpoint_timestamp: int) -> Any:
         return 7
 

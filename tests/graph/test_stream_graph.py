@@ -8,13 +8,13 @@ import pytest
 
 from holdfast.common import Types
 from holdfast.datastream import StreamExecutionEnvironment
+from holdfast.testing.in_process import InProcessEngine
 from tests.integration.programs import environment
-from tests.spark.in_process import install, settings
+from tests.job.counting import settings
 
 
 @pytest.fixture
-def env(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> StreamExecutionEnvironment:
-    install(monkeypatch)
+def env(in_process: InProcessEngine, tmp_path: Path) -> StreamExecutionEnvironment:
     given = settings(tmp_path)
     del given["holdfast.job-id"]
     return environment(**given)

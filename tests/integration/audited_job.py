@@ -18,7 +18,7 @@ import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,7 @@ from holdfast.datastream.state import ListStateDescriptor, MapStateDescriptor, V
 from holdfast.errors import JobEndedError
 from holdfast.runtime.batch import Batch
 from holdfast.runtime.source import ReaderContext, ReadLimit, Source, SourceReader, WrappingReader
+from holdfast.testing.in_process import InProcessEngine
 
 
 class UnevenReader(WrappingReader):
@@ -52,6 +53,9 @@ class UnevenNumbers(Source):
 
     def output_type(self) -> Any:
         return self._numbers.output_type()
+
+    def position_type(self) -> Any:
+        return self._numbers.position_type()
 
     def create_reader(self, context: ReaderContext) -> SourceReader:
         return UnevenReader(self._numbers.create_reader(context), self._largest)
@@ -90,12 +94,14 @@ class Tally(FlatMapFunction):
         yield value[2], count
 
 
-def run(directory: Path, settings: dict[str, str], rows: int, keys: int, largest: int | None = None) -> Any:
-    """Run the job to its end; the history of its course. ``largest`` is the size that no slice of a source reaches."""
+def program(
+    directory: Path | str, settings: dict[str, str], rows: int, keys: int, largest: int | None = None
+) -> StreamExecutionEnvironment:
+    """The job, with its files in a directory, of any storage. ``largest`` is the size that no slice reaches."""
     configuration = Configuration.from_dict(
         {
             "holdfast.job-id": "audited",
-            "execution.checkpointing.dir": str(directory / "checkpoints"),
+            "execution.checkpointing.dir": f"{directory}/checkpoints",
             "execution.checkpointing.interval": "1200 ms",
             "execution.checkpointing.num-retained": "2",
             "execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION",
@@ -112,12 +118,17 @@ def run(directory: Path, settings: dict[str, str], rows: int, keys: int, largest
         UnevenNumbers(rows, largest or max(2, rows // 8)), WatermarkStrategy.no_watermarks(), "numbers"
     ).uid("numbers")
     stamped = numbers.key_by(lambda n: n % keys).flat_map(Stamp(), quadruple).uid("stamp")
-    stamped.sink_to(FileSink.json(str(directory / "first"))).uid("first")
+    stamped.sink_to(FileSink.json(f"{directory}/first")).uid("first")
     tallied = (
         stamped.key_by(lambda row: row[2] % 5).flat_map(Tally(), Types.TUPLE([Types.LONG(), Types.LONG()])).uid("tally")
     )
-    tallied.sink_to(FileSink.json(str(directory / "second"))).uid("second")
-    return env.execute("audited").get_history()
+    tallied.sink_to(FileSink.json(f"{directory}/second")).uid("second")
+    return env
+
+
+def run(directory: Path | str, settings: dict[str, str], rows: int, keys: int, largest: int | None = None) -> Any:
+    """Run the job to its end; the history of its course."""
+    return program(directory, settings, rows, keys, largest).execute("audited").get_history()
 
 
 def published(directory: Path) -> list[tuple[int, ...]]:
@@ -155,10 +166,10 @@ if __name__ == "__main__":
     logging.basicConfig(level=logging.INFO)
     logging.getLogger("py4j").setLevel(logging.ERROR)
     where, given = Path(sys.argv[1]), json.loads(sys.argv[2])
-    directories = [where / f"job-{number}" for number in range(given["jobs"])] if "jobs" in given else [where]
+    # "without-spark": tasks are run by this process, and die with it.
+    engine = InProcessEngine().installed() if given.get("without-spark") else nullcontext()
     restarts = 0
-    for directory in directories:
-        # A driver that was killed may have got to the end of the job.
-        with suppress(JobEndedError):
-            restarts += run(directory, given["settings"], given["rows"], given["keys"], given.get("largest")).restarts
+    # A driver that was killed may have got to the end of the job.
+    with engine, suppress(JobEndedError):
+        restarts = run(where, given["settings"], given["rows"], given["keys"], given.get("largest")).restarts
     print(f"FINISHED restarts={restarts}", flush=True)

@@ -18,7 +18,7 @@ from holdfast.common import Configuration, Duration, Types, WatermarkStrategy
 from holdfast.common.watermark_strategy import TimestampAssigner
 from holdfast.datastream.connectors.file_system import FileSink
 from holdfast.datastream.stream_execution_environment import StreamExecutionEnvironment
-from holdfast.spark.job import JobHistory
+from holdfast.job.job import JobHistory
 from tests.integration import audited_job
 from tests.integration.programs import PAIR, CountUntilTimer, CountWithKeyedState
 

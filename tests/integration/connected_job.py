@@ -1,16 +1,14 @@
-"""Two connected keyed streams with a side output, whose workers are killed. Runs as a driver program."""
+"""Two connected keyed streams with a side output, whose workers are killed."""
 
 from __future__ import annotations
 
-import logging
-import sys
 from pathlib import Path
 
 from holdfast.common import Configuration, Types, WatermarkStrategy
 from holdfast.datastream import StreamExecutionEnvironment
 from holdfast.datastream.connectors.file_system import FileSink
 from tests.integration.programs import PAIR, Scripted
-from tests.spark.connected_functions import ORDERS, RATES, UNPRICED, Price
+from tests.job.connected_functions import ORDERS, RATES, UNPRICED, Price
 
 #: How much of the script it reads.
 EPOCHS = 5
@@ -19,7 +17,6 @@ EPOCHS = 5
 def run(directory: Path) -> int:
     """How often the job was restarted."""
     settings = {
-        "spark.master": "local[2]",
         "execution.checkpointing.dir": str(directory / "checkpoints"),
         "execution.checkpointing.interval": "10 ms",
         "restart-strategy.type": "fixed-delay",
@@ -36,9 +33,3 @@ def run(directory: Path) -> int:
     priced.sink_to(FileSink.json(str(directory / "priced")))
     priced.get_side_output(UNPRICED).rebalance().sink_to(FileSink.json(str(directory / "unpriced")))
     return env.execute("connected").get_history().restarts
-
-
-if __name__ == "__main__":
-    logging.basicConfig(level=logging.INFO)
-    logging.getLogger("py4j").setLevel(logging.ERROR)
-    print(f"FINISHED restarts={run(Path(sys.argv[1]))}", flush=True)

@@ -1,15 +1,17 @@
-"""Jobs with operator state that are killed and rescaled. Runs as a driver program.
+"""Jobs with operator state that are killed and rescaled.
 
 A checkpoint is taken every so many epochs, and not by time, so that a test knows which epochs lie behind one.
 """
 
 from __future__ import annotations
 
-import logging
-import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from holdfast.checkpoint.coordinator import CheckpointCoordinator
 from holdfast.checkpoint.triggers import SnapshotTrigger
@@ -24,16 +26,18 @@ PHASES = [(2, 40), (3, 40), (1, 40), (5, 400)]
 ROWS = 600
 
 
-def checkpoint_every(epochs: int) -> None:
+@contextmanager
+def checkpoint_every(epochs: int) -> Iterator[None]:
     def trigger_if_due(self: CheckpointCoordinator, epoch: int, now: int) -> Any:
         return self.trigger(SnapshotTrigger(), epoch, now) if epoch % epochs == 0 else None
 
-    CheckpointCoordinator.trigger_if_due = trigger_if_due  # type: ignore[method-assign]  # a wrapper for the test
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(CheckpointCoordinator, "trigger_if_due", trigger_if_due)
+        yield
 
 
 def environment(directory: Path, **settings: str) -> StreamExecutionEnvironment:
     given = {
-        "spark.master": "local[2]",
         "holdfast.job-id": "operator-state",
         "execution.checkpointing.dir": str(directory / "checkpoints"),
         "execution.checkpointing.interval": "1 h",
@@ -46,9 +50,9 @@ def environment(directory: Path, **settings: str) -> StreamExecutionEnvironment:
     return StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(given))
 
 
+@checkpoint_every(7)
 def count(directory: Path) -> int:
     """Epochs of one row, a checkpoint every seven of them."""
-    checkpoint_every(7)
     env = environment(directory, **{"parallelism.default": "1", "holdfast.epoch.max-rows": "1"})
     counted = env.from_collection(EVENTS, Types.LONG()).flat_map(CountWithOperatorState(), Types.STRING())
     sink = FileSink.for_row_format(str(directory / "out"), Encoder.simple_string_encoder()).build()
@@ -56,9 +60,9 @@ def count(directory: Path) -> int:
     return env.execute("count").get_history().restarts
 
 
+@checkpoint_every(3)
 def buffer(directory: Path) -> int:
     """A buffering sink over four parallelisms; all but the last are cancelled on their way."""
-    checkpoint_every(3)
     restarts = 0
     for parallelism, rows in PHASES:
         before = newest_checkpoint(directory)
@@ -88,10 +92,3 @@ def wait_for_checkpoint(directory: Path, number: int) -> None:
     while newest_checkpoint(directory) < number:
         assert time.monotonic() < deadline, f"checkpoint {number} did not complete"
         time.sleep(0.05)
-
-
-if __name__ == "__main__":
-    logging.basicConfig(level=logging.INFO)
-    logging.getLogger("py4j").setLevel(logging.ERROR)
-    job = {"count": count, "buffer": buffer}[sys.argv[1]]
-    print(f"FINISHED restarts={job(Path(sys.argv[2]))}", flush=True)

@@ -84,6 +84,9 @@ class Scripted(Source):
     def output_type(self) -> Any:
         return None
 
+    def position_type(self) -> Any:
+        return int
+
     def create_reader(self, context: ReaderContext) -> SourceReader:
         position = context.restored[0] if context.restored else 0
         return ScriptedReader(self.epochs, position, self.ends)

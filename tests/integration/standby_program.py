@@ -10,10 +10,9 @@ import sys
 import time
 from pathlib import Path
 
-import pytest
-
 from holdfast.runtime.epoch import EpochSpec
-from tests.spark.in_process import WatchedSink, counting, install, settings
+from holdfast.testing.in_process import InProcessEngine
+from tests.job.counting import WatchedSink, counting, settings
 
 #: Rows of seven keys for so many epochs, each of which takes a moment.
 SCRIPT = [[(row % 7, row) for row in range(first, first + 5)] for first in range(0, 300, 5)]
@@ -32,12 +31,10 @@ def tell_commit(place: int, recovering: bool) -> None:
 def main(directory: Path, given: dict[str, str], ends: bool) -> None:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(message)s", stream=sys.stdout)
     logging.getLogger("kazoo").setLevel(logging.ERROR)
-    spark = install(pytest.MonkeyPatch())
-    spark.step = 20
-    spark.before_epoch = tell_epoch
     WatchedSink.before = staticmethod(tell_commit)
-    client = counting({**settings(directory), **given}, SCRIPT, WatchedSink(directory / "out"), ends=ends)
-    result = client.get_job_execution_result().result()
+    with InProcessEngine(step=20, before_epoch=tell_epoch).installed():
+        client = counting({**settings(directory), **given}, SCRIPT, WatchedSink(directory / "out"), ends=ends)
+        result = client.get_job_execution_result().result()
     print("ended", client.get_job_status().result().name, result.get_savepoint_path())
 
 

@@ -89,6 +89,7 @@ def test_keyed_state_and_timers_give_the_right_results_and_no_slot_moves(
     assert all(len(told[f"average-{backend}"]["placement"]) >= 10 for backend in ("heap", "lmdb"))
 
 
+@pytest.mark.spark(internals=True, reason="without them nobody knows that an executor has come")
 def test_slots_are_spread_over_an_executor_that_comes_later_and_over_one_that_replaces_another(
     cluster: StandaloneCluster, tmp_path: Path
 ) -> None:
@@ -163,6 +164,8 @@ def test_spark_repeats_a_subtask_and_its_consumers_read_both_executions(
     settings = {**SPARK_RETRIES, **WITHOUT_CHECKSUMS, "parallelism.default": "4"}
     # The slot that waits for a held one must not lose patience and move.
     settings["spark.locality.wait"] = "60s"
+    # Executors that are watched interrupt the epoch before Spark has repeated anything.
+    settings["holdfast.spark.internals"] = "off"
     # As on one host: the local stores are there for whoever runs the lost tasks again.
     settings["holdfast.state.local-dir"] = str(tmp_path / "local")
     jobs: Jobs = {"audited": {"job": "audited", "settings": settings, "rows": 600, "keys": 20, "largest": 50}}

@@ -4,7 +4,8 @@ is lost.
 
 from __future__ import annotations
 
-import json
+import os
+import re
 import threading
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ from holdfast.errors import (
     StateDescriptorError,
     StateMigrationError,
 )
+from tests.integration import tolerant_job
 from tests.integration.programs import PAIR, Scripted, averages, environment, published
 from tests.kit.driver import DriverProgram
 from tests.kit.faults import FaultPlan
@@ -53,6 +55,22 @@ def test_a_function_that_raises_is_named_with_subtask_key_and_row(spark: Any) ->
     assert isinstance(failure, FunctionError)
     for told in ("operator 'divide'", "subtask ", "/2", "key 1", "ZeroDivisionError", "(1, 7)"):
         assert told in str(failure)
+
+
+def _ends_its_process(row: tuple[int, int]) -> tuple[int, int]:
+    if row[1] == 7:
+        os._exit(3)
+    return row
+
+
+@pytest.mark.parametrize("internals", ["auto", "off"])
+def test_a_worker_that_ends_without_a_word_is_named_by_slot_and_operators(spark: Any, internals: str) -> None:
+    env = environment(**{"restart-strategy.type": "none", "holdfast.spark.internals": internals}).set_parallelism(2)
+    first = env.from_collection(ROWS, PAIR).key_by(lambda row: row[0]).map(_ends_its_process, PAIR).name("ends")
+    first.key_by(lambda row: row[1]).map(lambda row: row, PAIR).name("later").print()
+    with pytest.raises(JobExecutionError) as caught:
+        env.execute("a worker that ends")
+    assert re.match(r"slot [12]/2, the task of 'ends': .*Python worker exited", str(cause_of(caught)))
 
 
 def test_a_null_key_names_the_operator(spark: Any) -> None:
@@ -187,13 +205,24 @@ def test_a_second_driver_on_the_same_job_directory_is_refused(spark: Any, tmp_pa
 
 @pytest.mark.slow
 @pytest.mark.parametrize("point", ["snapshot.write", "checkpoint.before-metadata"])
-def test_a_full_disk_aborts_the_checkpoint_and_the_job_goes_on(point: str, tmp_path: Path) -> None:
+def test_a_full_disk_aborts_the_checkpoint_and_the_job_goes_on(spark: Any, point: str, tmp_path: Path) -> None:
     faults = FaultPlan(tmp_path / "faults")
     trigger = faults.add(point, "raise:ENOSPC", hit=2)
-    program = Path(__file__).with_name("tolerant_job.py")
-    with DriverProgram(program, [str(tmp_path)], tmp_path / "log", faults.environment) as driver:
-        assert driver.wait(240) == 0, driver.output
-    told = json.loads((tmp_path / "told.json").read_text())
+    with faults.among(spark):
+        client = tolerant_job.run(tmp_path)
     assert faults.reached(trigger) is not None
-    assert told["failed"] >= 1 and told["completed"] >= 1 and told["restarts"] == 0
-    assert published(tmp_path / "out") == averages([(i % 5, i) for i in range(2000)])
+    counts = client.get_checkpoint_statistics().counts
+    assert counts.failed >= 1 and counts.completed >= 1 and client.get_history().restarts == 0
+    assert published(tmp_path / "out") == averages(tolerant_job.ROWS)
+
+
+def test_an_error_of_the_program_is_not_tried_again_by_spark(tmp_path: Path) -> None:
+    """Although it is told to try a task four times, as where a user has made the session."""
+    with DriverProgram(
+        Path(__file__).with_name("retried_program.py"), [str(tmp_path)], output=tmp_path / "driver.log"
+    ) as driver:
+        assert driver.wait(120) == 0, driver.output
+        told = [line for line in driver.output.splitlines() if line.startswith(("function: ", "state: "))]
+    assert told == ["function: FunctionError", "state: StateTypeError"]
+    for name in ("function", "state"):
+        assert len((tmp_path / name).read_text().splitlines()) == 1

@@ -21,12 +21,12 @@ from holdfast.datastream.window import SlidingEventTimeWindows, TumblingEventTim
 from holdfast.errors import JobExecutionError
 from holdfast.runtime.aggregates import Aggregation
 from holdfast.runtime.combining import Combination, Panes
+from holdfast.runtime.event_time_column import EventTimeColumn
 from holdfast.spark import slices
 from holdfast.spark.combining import CombiningPlan, plan_to_combine
-from holdfast.spark.event_time import EventTimeColumn
 from holdfast.types.resolve import resolve
 from tests.integration.programs import environment, published
-from tests.integration.test_combining import run_over_kills, setting
+from tests.integration.test_combining import checked_arithmetic, run_over_kills, setting  # noqa: F401 - a fixture
 from tests.integration.windowed_stream_job import (
     AGGREGATES,
     DELAY,
@@ -38,11 +38,15 @@ from tests.integration.windowed_stream_job import (
     timed,
     write_input,
 )
+from tests.kit.arrow_rows import arrow_rows
+from tests.kit.properties import examples
 
 pytestmark = [pytest.mark.usefixtures("spark"), pytest.mark.slow]
 
 PROGRAM = Path(__file__).with_name("windowed_stream_job.py")
 FILES = 6
+#: Of tests that look at what was asked of Spark.
+NEEDS_HALF_AGGREGATIONS = pytest.mark.spark(internals=True, reason="without them Spark is not asked to combine")
 WINDOWS = SlidingEventTimeWindows.of(SIZE, SLIDE, OFFSET)
 
 
@@ -70,6 +74,7 @@ def collected(results: DataStream) -> list[tuple[Any, ...]]:
         return sorted(tuple(row) for row in rows)
 
 
+@NEEDS_HALF_AGGREGATIONS
 @pytest.mark.parametrize("keyed", [True, False])
 def test_spark_combines_the_rows_of_panes(spark: Any, tmp_path: Path, plans: list[Any], keyed: bool) -> None:
     rows = stream(spark, tmp_path)
@@ -79,6 +84,7 @@ def test_spark_combines_the_rows_of_panes(spark: Any, tmp_path: Path, plans: lis
     assert plan is not None and plan.columns.starts is not None
 
 
+@NEEDS_HALF_AGGREGATIONS
 def test_arrow_combines_where_spark_s_sums_would_go_around(spark: Any, tmp_path: Path, plans: list[Any]) -> None:
     with setting(spark, "spark.sql.ansi.enabled", "false"):
         found = collected(stream(spark, tmp_path).key_by("k").window(WINDOWS).aggregate(**AGGREGATES))
@@ -196,6 +202,7 @@ def test_of_no_rows_nothing_comes(spark: Any) -> None:
         assert collected(env.from_data_frame(empty).window_all(windows).aggregate(rows=Count(), total=Sum("v"))) == []
 
 
+@NEEDS_HALF_AGGREGATIONS
 def test_windows_by_the_clock_of_a_data_frame(spark: Any, plans: list[Any]) -> None:
     rows = spark.range(0, 1000, 1, 3).selectExpr("id % 2 AS k", "id AS v")
     env = environment()
@@ -240,7 +247,7 @@ ROWS = st.lists(
 )
 
 
-@hypothesis_settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@hypothesis_settings(max_examples=examples(12), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(rows=ROWS, size=st.integers(1, 10**5), offset=st.integers(-50, 50), keyed=st.booleans())
 def test_panes_in_the_jvm(spark: Any, rows: list[Any], size: int, offset: int, keyed: bool) -> None:
     """Of times around 1970, to the microsecond."""
@@ -251,7 +258,7 @@ def test_panes_in_the_jvm(spark: Any, rows: list[Any], size: int, offset: int, k
     wanted = Aggregation(resolve(frame.schema), ("k",) if keyed else (), (("rows", Count()), ("most", Max("v"))))
     plan = plan_to_combine(frame, Combination(wanted, Panes(size, offset % size)), column)
     assert plan is not None
-    table = plan.shape.data_frame(spark, plan.plan.execute()).toArrow().combine_chunks()
+    table = arrow_rows(plan.shape.data_frame(spark, plan.plan.execute())).combine_chunks()
     found = dict[Any, tuple[int, int | None, int]]()
     for batch in table.to_batches():
         combined = plan.columns.read(batch)

@@ -8,8 +8,8 @@ import pytest
 import yaml
 
 from tests.docs.programs import ProgramHost
+from tests.job.test_examples import BATCHED, EXAMPLES, STREAMED
 from tests.kit.faults import FaultPlan
-from tests.spark.test_examples import BATCHED, EXAMPLES, STREAMED
 
 pytestmark = pytest.mark.slow
 

@@ -21,10 +21,11 @@ from holdfast.testing.chaos.processes import Process, wait_until
 from tests.integration.audited_job import audit
 from tests.integration.programs import published
 from tests.integration.standby_program import SCRIPT
+from tests.job.counting import counts_of, staged
 from tests.kit.driver import DriverProgram, python_path
 from tests.kit.faults import FaultPlan
+from tests.kit.frozen_driver import is_stopped, stopping_at
 from tests.kit.zookeeper import ZooKeeperServer
-from tests.spark.in_process import counts_of, staged
 
 pytestmark = pytest.mark.slow
 
@@ -70,7 +71,7 @@ def _drivers(zookeeper: ZooKeeperServer, directory: Path) -> Iterator[NewDriver]
             "high-availability.zookeeper.client.retry-wait": "100 ms",
             **(changes or {}),
         }
-        environment = {ENVIRONMENT_VARIABLE: str(_stop_at(directory, stop_at))} if stop_at is not None else {}
+        environment = {ENVIRONMENT_VARIABLE: str(stopping_at(directory, stop_at))} if stop_at is not None else {}
         environment |= faults.environment if faults is not None else {}
         log = directory / f"driver-{len(drivers)}.log"
         endless = ["endless"] if changes is not None else []
@@ -144,21 +145,6 @@ def zookeeper_options(zookeeper: ZooKeeperServer, directory: Path) -> dict[str, 
         "high-availability.zookeeper.quorum": zookeeper.quorum,
         "high-availability.zookeeper.path.root": f"/{directory.name}",
     }
-
-
-def _stop_at(directory: Path, point: str) -> Path:
-    """A specification of failpoints: the process stops when it reaches ``point`` for the tenth time."""
-    markers = directory / "markers"
-    markers.mkdir()
-    specification = directory / "failpoints.json"
-    trigger = {"id": "stop", "point": point, "action": "stop", "hit": 10}
-    specification.write_text(json.dumps({"directory": str(markers), "triggers": [trigger]}))
-    return specification
-
-
-def is_stopped(driver: DriverProgram) -> bool | None:
-    state = Path(f"/proc/{driver.pid}/stat").read_text().rpartition(")")[2].split()[0]
-    return True if state == "T" else None
 
 
 def attempts(*drivers: DriverProgram) -> list[str]:
@@ -363,7 +349,7 @@ def test_without_zookeeper_a_leader_that_hangs_keeps_its_job(tmp_path: Path) -> 
     """A lock of the kernel is not taken from a process that is stopped: no other driver goes on, and nothing is
     repeated.
     """
-    specification = _stop_at(tmp_path, "driver.commit-begun")
+    specification = stopping_at(tmp_path, "driver.commit-begun")
     arguments = [str(tmp_path), "{}"]
     with DriverProgram(PROGRAM, arguments, tmp_path / "1.log", {ENVIRONMENT_VARIABLE: str(specification)}) as holder:
         wait_until(lambda: is_stopped(holder), 60, "stopped driver")

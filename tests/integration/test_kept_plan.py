@@ -10,8 +10,8 @@ import pytest
 from pyspark.sql import DataFrame
 from pyspark.sql import SparkSession as Spark
 
-from holdfast.spark.kept_plan import KeptPlan
-from holdfast.spark.planned_rows import PlannedRows
+from holdfast.spark.internals.kept_plan import KeptPlan
+from holdfast.spark.internals.planned_rows import PlannedRows
 from holdfast.spark.session import changed_settings
 
 pytestmark = pytest.mark.slow

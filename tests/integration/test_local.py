@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from pathlib import Path
 from typing import Any
@@ -203,6 +204,14 @@ def test_fields_live_for_an_attempt_over_fifty_epochs() -> None:
     )
     out = list(client_rows.set_parallelism(1).execute_and_collect())
     assert out == [(n, n + 1) for n in range(50)]
+
+
+def test_a_single_subtask_stays_in_its_process() -> None:
+    """Spark ends a process that leaves some of its input unread. A partition without a slot must not do so either."""
+    env = environment().set_parallelism(1)
+    numbers = env.from_source(Scripted([[(n, n)] for n in range(8)]), WatermarkStrategy.no_watermarks(), "script", PAIR)
+    processes = numbers.key_by(lambda row: row[0]).map(lambda row: os.getpid(), Types.LONG())
+    assert len(set(processes.execute_and_collect())) == 1
 
 
 def test_a_new_job_starts_from_the_checkpoint_of_another(tmp_path: Path) -> None:

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from holdfast.common import Types
 from holdfast.connectors.discard import DiscardSink
 from tests.integration.operator_functions import BETWEEN_ONES, NotingMap, NotingSink, NotingSource, calls
-from tests.integration.operator_state_job import PHASES, ROWS
+from tests.integration.operator_state_job import PHASES, ROWS, buffer, count
 from tests.integration.programs import environment
-from tests.kit.driver import DriverProgram
 from tests.kit.faults import FaultPlan
 
-PROGRAM = Path(__file__).with_name("operator_state_job.py")
 
-
-def run(job: str, directory: Path, faults: FaultPlan) -> int:
-    """Run a job of the program to its end; how often it was restarted."""
-    with DriverProgram(PROGRAM, [job, str(directory)], directory / "log", faults.environment) as driver:
-        assert driver.wait(240) == 0, driver.output[-4000:]
-        restarts = int(driver.output.rpartition("restarts=")[2].split()[0])
+def run(job: Callable[[Path], int], directory: Path, spark: Any, faults: FaultPlan) -> int:
+    """Run a job to its end; how often it was restarted."""
+    with faults.among(spark):
+        restarts = job(directory)
     assert not faults.not_reached()
     return restarts
 
@@ -32,23 +30,23 @@ def lines(directory: Path) -> list[str]:
 
 
 @pytest.mark.slow
-def test_count_with_operator_state_survives_kills(tmp_path: Path) -> None:
+def test_count_with_operator_state_survives_kills(spark: Any, tmp_path: Path) -> None:
     """Before the first checkpoint, between two, in the middle of one, and right behind one."""
     faults = FaultPlan(tmp_path / "faults")
     faults.add("task.before-commit", "kill", epoch=4)
     faults.add("task.start", "kill", epoch=10)
     faults.add("task.uploading", "kill", epoch=14)
     faults.add("task.after-commit", "kill", epoch=15)
-    assert run("count", tmp_path, faults) == 4
+    assert run(count, tmp_path, spark, faults) == 4
     assert lines(tmp_path / "out") == BETWEEN_ONES
 
 
 @pytest.mark.slow
-def test_a_buffering_sink_over_kills_and_rescalings(tmp_path: Path) -> None:
+def test_a_buffering_sink_over_kills_and_rescalings(spark: Any, tmp_path: Path) -> None:
     faults = FaultPlan(tmp_path / "faults")
     for epoch, point in ((2, "before-commit"), (6, "uploading"), (8, "after-commit"), (10, "outputs-sent")):
         faults.add(f"task.{point}", "kill", epoch=epoch)
-    assert run("buffer", tmp_path, faults) >= 3
+    assert run(buffer, tmp_path, spark, faults) >= 3
     assert lines(tmp_path / "out") == sorted(map(str, range(ROWS)))
     assert [parallelism for parallelism, _ in PHASES] == [2, 3, 1, 5]
 

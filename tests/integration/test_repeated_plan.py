@@ -16,9 +16,9 @@ from pyspark.sql import SparkSession as Spark
 
 from holdfast.common import Configuration, Types
 from holdfast.datastream import StreamExecutionEnvironment
-from holdfast.spark.planned_rows import PlannedRows
-from holdfast.spark.repeated_plan import RepeatedPlan
-from holdfast.spark.session import changed_settings
+from holdfast.spark.internals.planned_rows import PlannedRows
+from holdfast.spark.internals.repeated_plan import RepeatedPlan
+from holdfast.spark.session_settings import changed_settings
 from holdfast.testing.chaos.processes import wait_until
 
 pytestmark = pytest.mark.slow

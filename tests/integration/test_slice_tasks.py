@@ -8,10 +8,10 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession as Spark
 
-from holdfast.spark.planned_rows import PlannedRows, RowShape, with_settings
-from holdfast.spark.repeated_plan import RepeatedPlan
+from holdfast.spark.internals.kept_plans import LARGE_BATCHES
+from holdfast.spark.internals.planned_rows import PlannedRows, RowShape, with_settings
+from holdfast.spark.internals.repeated_plan import RepeatedPlan
 from holdfast.spark.session import changed_settings
-from holdfast.spark.slice_tasks import LARGE_BATCHES
 
 pytestmark = pytest.mark.slow
 

@@ -17,14 +17,13 @@ from holdfast.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
 from holdfast.datastream.connectors.file_system import FileSink
 from holdfast.datastream.functions import MapFunction
 from holdfast.errors import ProgramError
-from holdfast.spark import attempt
-from holdfast.spark.epoch_runner import EpochRunner
-from holdfast.spark.file_source_log import cut_log
-from holdfast.spark.stream_position import SourcePosition, StreamPosition, StreamSource, write_fork
+from holdfast.spark import engine
+from holdfast.spark.epoch_runner import SparkEpochRunner
+from holdfast.spark.internals.file_source_log import cut_log
+from holdfast.spark.internals.stream_log import SourcePosition, StreamPosition, StreamSource, write_fork
 from holdfast.state.outcomes import Fate
 from holdfast.testing.chaos.processes import wait_until
 from tests.integration.programs import environment, published
-from tests.integration.stream_sources import TICKS, Ticks
 
 pytestmark = [pytest.mark.usefixtures("spark"), pytest.mark.slow]
 
@@ -144,6 +143,7 @@ def test_an_older_checkpoint_and_a_savepoint_rewind_a_stream(spark: Any, tmp_pat
         assert before < 120
 
 
+@pytest.mark.spark(internals=True, reason="a plan is kept only by them")
 def test_one_plan_for_micro_batches_of_any_number_of_partitions(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -151,16 +151,17 @@ def test_one_plan_for_micro_batches_of_any_number_of_partitions(
     planned: list[Any] = []
     partitions: set[int] = set()
 
-    class Watched(EpochRunner):
-        def _build(self, slices: Any) -> Any:
-            planned.append(slices)
-            return super()._build(slices)
+    class Watched(SparkEpochRunner):
+        def __init__(self, *given: Any) -> None:
+            super().__init__(*given)
+            build = self._frames.messages
+            self._frames.messages = lambda sent: planned.append(len(sent)) or build(sent)  # type: ignore[method-assign]
 
         def run(self, spec: Any, slices: Any) -> Any:
             partitions.update(spec.partitions.values())
             return super().run(spec, slices)
 
-    monkeypatch.setattr(attempt, "EpochRunner", Watched)
+    monkeypatch.setattr(engine, "SparkEpochRunner", Watched)
     write_files(tmp_path / "in", 0, 9)
     frame = spark.readStream.schema("k long, v long").option("maxFilesPerTrigger", 4).json(str(tmp_path / "in"))
     job = counting(settings(tmp_path, **{"holdfast.stream.available-now": "true"}), frame, tmp_path / "out")
@@ -172,17 +173,28 @@ def test_one_plan_for_micro_batches_of_any_number_of_partitions(
     assert len(job.get_history().epochs) > 3
 
 
-def test_a_stream_that_spark_shuffles(spark: Any, tmp_path: Path) -> None:
-    """Spark deletes the shuffles of a micro-batch when it goes on: not while they are read, and none stay."""
-    local = Path(spark.sparkContext.getConf().get("spark.local.dir", ""))
-    before = set(local.rglob("shuffle_*"))
-    write_files(tmp_path / "in", 0, 8)
+def shuffled(spark: Any, directory: Path) -> JobClient:
+    """A job over a stream that Spark shuffles, when it is done."""
+    write_files(directory / "in", 0, 8)
     names = spark.createDataFrame([(k, k) for k in range(7)], "k long, other long").repartition(2)
-    frame = read_files(spark, tmp_path / "in").repartition(3, "v").join(names, "k").select("k", "v")
-    job = counting(settings(tmp_path, **{"holdfast.stream.available-now": "true"}), frame, tmp_path / "out")
+    frame = read_files(spark, directory / "in").repartition(3, "v").join(names, "k").select("k", "v")
+    job = counting(settings(directory, **{"holdfast.stream.available-now": "true"}), frame, directory / "out")
     job.get_job_execution_result().result(120)
+    return job
+
+
+def test_a_stream_that_spark_shuffles(spark: Any, tmp_path: Path) -> None:
+    """Shuffles of a micro-batch are not deleted while they are read."""
+    job = shuffled(spark, tmp_path)
     assert published(tmp_path / "out") == counted(8)
     assert not job.get_history().failures
+
+
+@pytest.mark.spark(min="4.1", run=False, reason="before Spark 4.1 the driver's garbage collection deletes shuffles")
+def test_spark_deletes_the_shuffles_of_a_micro_batch_when_it_goes_on(spark: Any, tmp_path: Path) -> None:
+    local = Path(spark.sparkContext.getConf().get("spark.local.dir", ""))
+    before = set(local.rglob("shuffle_*"))
+    shuffled(spark, tmp_path)
     # Those of an anchor, and of the static side, stay until Spark finds that nobody needs them.
 
     def shuffles_left() -> int:
@@ -199,10 +211,12 @@ class WaitsForSpark(MapFunction):
 
     def map(self, value: Any) -> Any:
         if value.v < 20:
-            wait_until(lambda: any(self.directory.glob("holdfast-stream-*/query/offsets/1")) or None, 60, "Spark")
+            second = "holdfast-run-*/*/holdfast-stream-*/query/offsets/1"
+            wait_until(lambda: any(self.directory.glob(second)) or None, 60, "Spark")
         return value
 
 
+@pytest.mark.spark(internals=True, run=False, reason="without them a micro-batch is planned with its epoch")
 def test_spark_prepares_a_micro_batch_while_an_epoch_runs(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -244,7 +258,10 @@ def test_a_stream_beside_other_sources(spark: Any, tmp_path: Path) -> None:
     assert sorted(rows) == [*range(40), *range(100, 110), 200, 201, 202]
 
 
+@pytest.mark.spark(min="4.0", reason="Sources in Python begin with Spark 4.0")
 def test_a_python_source_is_told_of_rows_only_when_a_checkpoint_holds_them(spark: Any, tmp_path: Path) -> None:
+    from tests.integration.stream_sources import TICKS, Ticks
+
     spark.dataSource.register(Ticks)
     frame = spark.readStream.format("ticks").option("commits", str(tmp_path / "commits"))
     frame = frame.option("published", str(tmp_path / "out")).load()

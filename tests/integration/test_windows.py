@@ -3,29 +3,26 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tests.integration import window_job
 from tests.integration.programs import published
-from tests.kit.driver import DriverProgram
+from tests.job.window_jobs import EPOCHS, expected, expected_of_short_windows
 from tests.kit.faults import FaultPlan
-from tests.spark.window_jobs import EPOCHS, expected, expected_of_short_windows
-
-PROGRAM = Path(__file__).with_name("window_job.py")
 
 
 @pytest.mark.slow
-def test_sessions_short_windows_and_late_rows_survive_a_kill(tmp_path: Path) -> None:
+def test_sessions_short_windows_and_late_rows_survive_a_kill(spark: Any, tmp_path: Path) -> None:
     """The worker dies behind the commit of an epoch: sessions that it merged are merged again, and windows that it gave
     without ever having stored them are given again, once.
     """
     faults = FaultPlan(tmp_path / "faults")
     faults.add("task.after-commit", "kill", epoch=3, level=1)
-    with DriverProgram(PROGRAM, [str(tmp_path)], tmp_path / "log", faults.environment) as driver:
-        assert driver.wait(240) == 0, driver.output[-4000:]
-        restarts = int(driver.output.rpartition("restarts=")[2].split()[0])
+    with faults.among(spark):
+        assert window_job.run(tmp_path) == 1
     assert not faults.not_reached()
-    assert restarts == 1
     sums, late = expected("session", EPOCHS[:5])
     assert published(tmp_path / "sums") == sums
     assert published(tmp_path / "late") == late

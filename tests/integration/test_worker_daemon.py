@@ -16,6 +16,8 @@ import pytest
 from pyspark.sql import SparkSession as Spark
 from pyspark.sql.functions import udf
 
+from holdfast.spark.anchor import Anchor
+from holdfast.spark.plan_text import explained
 from holdfast.testing.chaos.processes import Process, wait_until
 
 pytestmark = pytest.mark.slow
@@ -62,6 +64,8 @@ def test_two_functions_of_a_stage(spark: Spark) -> None:
 
     @udf("long")
     def process_of_function(_: int) -> int:
+        # Long enough for the other function to begin meanwhile.
+        time.sleep(0.05)
         return os.getpid()
 
     def with_own(batches: Iterator[Any]) -> Iterator[Any]:
@@ -129,3 +133,23 @@ def test_processes_that_are_killed_while_they_wait_are_replaced(spark: Spark) ->
     # Spark drops workers whose process is gone, and has new ones.
     after = processes_of(spark)
     assert not set(after.values()) & set(before.values())
+
+
+def test_rows_of_an_anchor_are_made_without_python(spark: Spark) -> None:
+    """Spark would start a daemon beside the one that runs tasks, whose environment is another one."""
+    anchor = Anchor(spark, PARTITIONS)
+    try:
+        plan = explained(anchor.table)
+        assert "LocalTableScan" in plan and "RDD" not in plan
+    finally:
+        anchor.release()
+
+
+def test_every_anchor_has_rows_of_its_own(spark: Spark) -> None:
+    """Jobs of one application have one each: what one lets go of, the other keeps."""
+    released, kept = Anchor(spark, PARTITIONS), Anchor(spark, PARTITIONS)
+    try:
+        released.release()
+        assert not released.table.storageLevel.useMemory and kept.table.storageLevel.useMemory
+    finally:
+        kept.release()

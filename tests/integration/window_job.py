@@ -1,13 +1,11 @@
-"""Sessions with late rows, and short windows, on Spark, as a driver program: sums to one sink, late rows to another."""
+"""Sessions with late rows, and short windows, on Spark: sums to one sink, late rows to another."""
 
 from __future__ import annotations
 
-import logging
-import sys
 from pathlib import Path
 
 from tests.integration.programs import environment
-from tests.spark.window_jobs import EPOCHS, add_short_windows, add_windows
+from tests.job.window_jobs import EPOCHS, add_short_windows, add_windows
 
 
 def run(directory: Path) -> int:
@@ -25,9 +23,3 @@ def run(directory: Path) -> int:
     add_windows(env, directory, "session", "aggregate", epochs=EPOCHS[:5])
     add_short_windows(env, directory, "process")
     return env.execute("windows").get_history().restarts
-
-
-if __name__ == "__main__":
-    logging.basicConfig(level=logging.INFO)
-    logging.getLogger("py4j").setLevel(logging.ERROR)
-    print(f"FINISHED restarts={run(Path(sys.argv[1]))}", flush=True)

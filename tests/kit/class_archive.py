@@ -10,8 +10,10 @@ import os
 import sys
 from pathlib import Path
 
-#: Where tests look for it. It belongs to this clone's Spark and Java.
-ARCHIVE = Path(__file__).resolve().parents[2] / "build" / "spark-classes.jsa"
+#: Names another archive than that of this clone's Spark and Java.
+VARIABLE = "HOLDFAST_CLASS_ARCHIVE"
+#: Where tests look for it.
+ARCHIVE = Path(os.environ.get(VARIABLE) or Path(__file__).resolve().parents[2] / "build" / "spark-classes.jsa")
 
 #: JVMs of tests live for seconds: one that compiles less, and collects garbage with one thread, is up sooner.
 _QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from holdfast.spark.session import WORKER_DAEMON
+from holdfast.spark.accelerations import WORKER_DAEMON
 from holdfast.testing.chaos.processes import Process, descendants, die_with_parent, kill_all, wait_until
 from tests.kit.class_archive import quick_start
 from tests.kit.driver import python_path
@@ -40,12 +40,17 @@ class StandaloneCluster:
     A driver connects with ``settings`` (which hold the master's URL). Executors are those of all running applications;
     one that is killed is replaced by its worker. Each worker has a directory of its own for temporary files: what
     Holdfast keeps on a host's disk is not shared between executors of two workers, as if they were on two hosts.
+
+    ``bare`` hosts have the system's programs and Spark, and nothing of the environment of this process.
     """
 
-    def __init__(self, workers: int = 2, cores_per_worker: int = 1, memory: str = "1g") -> None:
+    def __init__(
+        self, workers: int = 2, cores_per_worker: int = 1, memory: str = "1g", bare: bool = False
+    ) -> None:
         self._worker_count = workers
         self._cores = cores_per_worker
         self._memory = memory
+        self._bare = bare
         self._directory = Path()
         self._daemons: list[subprocess.Popen[bytes]] = []
         self._web = ""
@@ -85,6 +90,11 @@ class StandaloneCluster:
             "spark.executor.extraJavaOptions": quick_start(),
         }
 
+    @staticmethod
+    def bare_environment() -> dict[str, str]:
+        """What processes of a bare host are started with."""
+        return {"PATH": os.defpath, "LANG": "C.UTF-8"}
+
     def state(self) -> dict[str, Any]:
         """The master's view: workers, applications."""
         with urllib.request.urlopen(f"{self._web}/json/", timeout=10) as answer:
@@ -121,6 +131,14 @@ class StandaloneCluster:
     def kill_worker(self, index: int) -> None:
         """SIGKILL a worker with its executors, as when a host goes down. It does not come back."""
         self._kill(self._daemons[1 + index])
+
+    def cut_off(self, index: int) -> list[Process]:
+        """Stop a worker and its executors: their connections stay open, and nothing ever comes. Those to resume."""
+        daemon = self._daemons[1 + index].pid
+        stopped = [found for found in [Process.read(daemon), *descendants(daemon)] if found is not None]
+        for process in stopped:
+            process.stop()
+        return stopped
 
     def pause_worker(self, index: int) -> None:
         """A worker starts no executors until it is resumed. Executors that it has started go on."""
@@ -164,14 +182,13 @@ class StandaloneCluster:
         temporary = self._directory / f"{name}-tmp"
         temporary.mkdir()
         environment = {
-            **os.environ,
+            **(self.bare_environment() if self._bare else {**os.environ, "PYSPARK_PYTHON": sys.executable}),
             **_java_environment(),
             "SPARK_HOME": str(home),
             "SPARK_LOCAL_IP": "127.0.0.1",
             "SPARK_DAEMON_MEMORY": "256m",
             "SPARK_DAEMON_JAVA_OPTS": quick_start(),
             "SPARK_LOCAL_DIRS": str(self._directory / "local"),
-            "PYSPARK_PYTHON": sys.executable,
             "TMPDIR": str(temporary),
         }
         with (self._directory / f"{name}.log").open("wb") as log:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from holdfast import failpoints
 from holdfast.failpoints import ENVIRONMENT_VARIABLE, Trigger
 from holdfast.testing.chaos.processes import wait_until
 
@@ -40,6 +43,21 @@ class FaultPlan:
         """For the executors of a cluster."""
         return {f"spark.executorEnv.{ENVIRONMENT_VARIABLE}": str(self.path)}
 
+    @contextmanager
+    def among(self, spark: Any) -> Iterator[None]:
+        """In this process and in the workers of jobs that begin meanwhile in its session. What kills there must be a
+        point of tasks: the driver is the test.
+        """
+        # Spark starts processes with these variables for the functions that are made from now on, and keeps them apart.
+        of_workers = spark.sparkContext.environment
+        of_workers[ENVIRONMENT_VARIABLE] = str(self.path)
+        failpoints.install(self.path)
+        try:
+            yield
+        finally:
+            failpoints.install(None)
+            del of_workers[ENVIRONMENT_VARIABLE]
+
     def reached(self, trigger: Trigger) -> dict[str, Any] | None:
         """Process id and facts of the pass that triggered, or None."""
         marker = self._directory / f"{trigger.id}.{trigger.hit}"
@@ -54,6 +72,9 @@ class FaultPlan:
     def release(self, trigger: Trigger) -> None:
         """Let go of a process that a ``hold`` keeps."""
         (self._directory / f"{trigger.id}.release").touch()
+
+    def all_reached(self) -> list[Trigger]:
+        return [trigger for trigger in self._triggers if self.reached(trigger) is not None]
 
     def not_reached(self) -> list[Trigger]:
         """Triggers whose point nobody reached: a test that counts on them must fail."""

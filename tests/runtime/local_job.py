@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import pickle
-import random
-from collections.abc import Callable, Collection, Sequence
-from copy import copy
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,16 +12,16 @@ import msgspec
 
 from holdfast.connectors.discard import DiscardSink
 from holdfast.graph.planner import plan_job
+from holdfast.job.acceptance import accept_epoch
 from holdfast.runtime.batch import Batch
-from holdfast.runtime.envelope import COORDINATOR_EDGE, Envelope
-from holdfast.runtime.epoch import Acknowledgement, EpochSpec, RestoredJob, senders_of
+from holdfast.runtime.envelope import Envelope
+from holdfast.runtime.epoch import Acknowledgement, EpochSpec, RestoredJob
 from holdfast.runtime.plan import JobPlan, TaskOptions
 from holdfast.runtime.sink import TransactionName
-from holdfast.runtime.task import TaskRun, read_acknowledgement
-from holdfast.spark.acceptance import accept_epoch
 from holdfast.state.backends import load_backend
 from holdfast.state.handles import CheckpointRequest, OperatorRecord, SnapshotType
 from holdfast.state.snapshot_files import InlineSnapshotReader, MemorySnapshotWriter
+from holdfast.testing.tasks import run_tasks
 from tests.graph.programs import Program
 
 
@@ -48,35 +46,6 @@ def rows_of(acknowledgements: list[Acknowledgement]) -> list[Any]:
 def plan_of(program: Program, directory: Path, backend: str = "heap", parallelism: int = 2) -> JobPlan:
     options = TaskOptions(local_dir=str(directory))
     return plan_job(program.build(parallelism), load_backend(backend, {}), options).plan
-
-
-def run_tasks(
-    plan: JobPlan,
-    spec: EpochSpec,
-    restored: RestoredJob | None,
-    clock: Callable[[], int],
-    extra: Sequence[Envelope] = (),
-    repeated: Collection[tuple[int, int]] = (),
-) -> list[Acknowledgement]:
-    """All tasks of one epoch, level after level. ``extra`` envelopes enter level 1 beside those of level 0.
-
-    Envelopes reach the next level in the order in which Spark sorts them, in whatever order they were sent. Tasks
-    (level, slot) that are ``repeated`` run twice, and nobody sees what their first execution sent.
-    """
-    arriving: list[Envelope] = []
-    for level in plan.levels:
-        leaving: list[Envelope] = []
-        arriving += extra if level == 1 else []
-        random.Random(level).shuffle(arriving)
-        senders = senders_of(level, plan.levels, plan.slots, spec.partitions)
-        for slot in range(plan.slots):
-            mine = sorted((e for e in arriving if e.slot == slot), key=lambda e: (e.edge, e.channel, e.number))
-            for _ in range(2 if (level, slot) in repeated else 1):
-                task = TaskRun(plan, level, slot, spec, lambda: restored, clock)
-                sent = list(task.run((copy(e) for e in mine), senders))
-            leaving += sent
-        arriving = leaving
-    return [read_acknowledgement(bytes(memoryview(e.payload))) for e in arriving if e.edge == COORDINATOR_EDGE]
 
 
 @dataclass

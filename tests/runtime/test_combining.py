@@ -22,6 +22,7 @@ from holdfast.runtime.plan import JobPlan
 from holdfast.runtime.windowing import by_column
 from holdfast.runtime.windowing.by_column import ColumnWindowOperator
 from tests.graph.programs import Program
+from tests.kit.properties import examples
 from tests.runtime.local_job import ListSink, LocalJob, plan_of, rows_of
 
 EVENT = Types.ROW_NAMED(["key", "value", "time"], [Types.STRING(), Types.INT(), Types.LONG()])
@@ -76,7 +77,7 @@ EVENTS = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(EVENTS, st.booleans(), st.integers(1, 20), st.booleans(), st.booleans())
 def test_several_senders(rows: list[Row], by_key: bool, epoch_rows: int, few_wait: bool, idle: bool) -> None:
     """A row that is late for whoever sends it is in time where another sender is behind, and must count there."""

@@ -170,3 +170,54 @@ def taken_by_another_execution(restored: RestoredJob) -> RestoredJob:
             for record in restored.operators
         ),
     )
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_damaged_bytes_are_never_served(tmp_path: Path, backend: str, loads: list[Any], seed: int) -> None:
+    """Anywhere below the local directory: one byte, or many. What is not damaged may still be taken over."""
+    job = plan(tmp_path, backend)
+    restored, covered = until_five_epochs_later(job)
+    stores = attempt_directory(job, 1)
+    dice = random.Random(f"{backend} {seed}")
+    for store in sorted(path for path in stores.iterdir() if path.name.endswith(("-0", "-1"))):
+        overwrite(dice.choice(files_of(store)), dice, 1 if seed % 2 else 200)
+    second = next_attempt(job, restored)
+
+    assert sorted(rest_of(second)) == sorted(expected_counts(ROWS)[covered:])
+
+
+def test_who_is_told_of_damage(tmp_path: Path, backend: str, loads: list[Any]) -> None:
+    """The job's log names the store, and says where the state comes from instead."""
+    job = plan(tmp_path, backend)
+    restored, covered = until_five_epochs_later(job)
+    dice = random.Random(1)
+    for path in files_of(attempt_directory(job, 1)):
+        if path.name.startswith(("base-", "log-")) or path.suffix == ".sst" or path.name == "data.mdb":
+            overwrite(path, dice, path.stat().st_size)
+    loads.clear()
+    second = next_attempt(job, restored)
+    acknowledged = second.run_epoch()
+    warnings = [warning for one in acknowledged for warning in one.warnings]
+
+    assert loads
+    assert len(warnings) == 2, "one for each subtask with keyed state"
+    assert all("is damaged" in text and str(attempt_directory(job, 1)) in text for text in warnings)
+    assert all("It is not used: the state comes from the checkpoint" in text for text in warnings)
+    assert sorted(rows_of(acknowledged) + rest_of(second)) == sorted(expected_counts(ROWS)[covered:])
+
+
+def files_of(directory: Path) -> list[Path]:
+    """That hold something of a store."""
+    ignored = ("lock.mdb", "LOCK", "LOG", "holder", "wanted")
+    found = (path for path in directory.rglob("*") if path.is_file() and path.name not in ignored)
+    return sorted(path for path in found if path.stat().st_size)
+
+
+def overwrite(path: Path, dice: random.Random, count: int) -> None:
+    """Change bytes that are not 0: unused ones are."""
+    content = bytearray(path.read_bytes())
+    used = [place for place, byte in enumerate(content) if byte]
+    for place in dice.sample(used, min(count, len(used))):
+        content[place] ^= 1 << dice.randrange(8)
+    path.unlink()  # links to it elsewhere stay as they were: they are not damaged
+    path.write_bytes(content)

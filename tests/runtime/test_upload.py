@@ -109,7 +109,8 @@ def give_up(writer: GatedWriter) -> None:
 
 
 def begin_another_attempt(writer: GatedWriter) -> None:
-    JobDirectory(str(Path(writer.directory).parent), Path(writer.directory).name).next_attempt()
+    directory = JobDirectory(str(Path(writer.directory).parent), Path(writer.directory).name)
+    assert directory.record_attempt(directory.last_attempt() + 1)
 
 
 @pytest.mark.parametrize("end", [give_up, begin_another_attempt])

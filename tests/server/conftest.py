@@ -7,18 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.testing.in_process import InProcessEngine
 from tests.server.serving import Served, serving
-from tests.spark.in_process import InProcessSpark, install
 
 
 @pytest.fixture
-def in_process(monkeypatch: pytest.MonkeyPatch) -> InProcessSpark:
-    """Jobs of the test run in this process, without Spark."""
-    return install(monkeypatch)
-
-
-@pytest.fixture
-def served(in_process: InProcessSpark, tmp_path: Path) -> Iterator[Served]:
+def served(in_process: InProcessEngine, tmp_path: Path) -> Iterator[Served]:
     """A server, and a job that runs and takes checkpoints."""
     with serving(tmp_path) as started:
         yield started

@@ -15,13 +15,13 @@ from typing import Any
 
 from holdfast.common.configuration import Configuration
 from holdfast.common.job_client import JobClient
-from holdfast.graph.submission import RunningJob
+from holdfast.job.running_job import RunningJob
 from holdfast.server.archive import JobArchive
 from holdfast.server.archiving import archive_job
 from holdfast.server.driver import DriverServer
 from holdfast.server.served_job import ServedJob
 from holdfast.server.settings import directories_of, server_settings
-from tests.spark.in_process import EPOCHS, WatchedSink, counting, settings
+from tests.job.counting import EPOCHS, WatchedSink, counting, settings
 
 JOB = "0123456789abcdef0123456789abcdef"
 

@@ -17,6 +17,7 @@ from schemathesis.specs.openapi import checks as openapi_checks
 from holdfast.server.openapi import describe
 from holdfast.server.reference import render
 from holdfast.server.resources import RESOURCES
+from tests.kit.properties import examples
 from tests.server.serving import JOB, serving
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -125,7 +126,7 @@ def test_no_request_of_the_description_is_a_server_error(in_process, tmp_path):
 
 def _try(operation, headers, job_id):
     @given(case=operation.as_strategy(), known=strategies.booleans())
-    @settings(max_examples=15, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=examples(15), deadline=None, database=None, suppress_health_check=list(HealthCheck))
     def one(case, known):
         if known and "job_id" in case.path_parameters:
             case.path_parameters["job_id"] = job_id

@@ -12,8 +12,8 @@ from holdfast.server.archive import JobArchive
 from holdfast.server.jobs_directory import JobsDirectory
 from holdfast.server.settings import HistorySettings
 from tests.cli.conftest import await_true
+from tests.job.counting import EPOCHS, WatchedSink, counting, settings
 from tests.server.serving import request
-from tests.spark.in_process import EPOCHS, WatchedSink, counting, settings
 
 
 @pytest.fixture(autouse=True)

@@ -14,6 +14,8 @@ from pathlib import Path
 import pytest
 
 from holdfast.cli.drivers import client_of
+from holdfast.cli.errors import CommandError
+from holdfast.cli.rest_client import RestClient
 from holdfast.errors import ConfigurationError
 from holdfast.server.directories import ForbiddenDirectoryError, resolve_inside
 from holdfast.server.jobs_directory import JobsDirectory
@@ -229,3 +231,10 @@ def test_https(in_process, tmp_path):
         assert served.server.url.startswith("https://")
         (record,) = JobsDirectory(tmp_path / "jobs").living()
         assert client_of(record).get("/jobs")["jobs"][0]["id"] == JOB
+        # Whoever has found the address beside the checkpoints trusts it by what stands there.
+        left = served.server.address_of(served.job, None)
+        client = RestClient(left.url, served.server.token_of(served.job), certificates=left.authority)
+        assert client.driver_name() == left.driver
+        assert client.get(f"/jobs/{JOB}")["jid"] == JOB
+        with pytest.raises(CommandError, match="CERTIFICATE_VERIFY_FAILED"):
+            RestClient(left.url).driver_name()

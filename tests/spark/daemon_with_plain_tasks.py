@@ -16,18 +16,28 @@ import struct
 import tempfile
 from typing import Any
 
-from pyspark.core.broadcast import Broadcast, _broadcastRegistry
+from pyspark import Broadcast
 
-from holdfast.spark import worker_daemon, worker_process
+from holdfast.spark.internals import worker_daemon, worker_process
+from holdfast.spark.internals.worker_process import _broadcastRegistry
+
+#: Of its first message, in Sparks whose tasks begin with one.
+INIT_MESSAGE = -8
+
+
+def task_head(partition: int) -> bytes:
+    """How a task of this Spark begins."""
+    numbers = (INIT_MESSAGE, 5, partition)
+    return worker_daemon._TASK_HEAD.pack(*numbers[-(worker_daemon._TASK_HEAD.size // 4) :])
 
 
 def run_task(channel: socket.socket, authenticated: bool) -> int:
     assert authenticated
     with channel.makefile("rwb") as stream:
-        head = stream.read(12)
+        head = stream.read(worker_daemon._TASK_HEAD.size)
         if not head:
             return 0
-        partition = struct.unpack("!iii", head)[2]
+        partition = worker_daemon._TASK_HEAD.unpack(head)[-1]
         letter = stream.read(1)
         stream.write(struct.pack("!i", os.getpid()))
         stream.flush()
@@ -55,5 +65,7 @@ if __name__ == "__main__":
     replaced: Any = worker_process
     replaced.run_task = run_task
     replaced = worker_daemon
+    # Their processes need nothing of it.
+    replaced.preload = lambda: None
     replaced._PATIENCE, replaced._YOUNG = float(os.environ["PATIENCE"]), 0.0
     worker_daemon.main()

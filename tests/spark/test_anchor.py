@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.spark.anchor import murmur3_int, slot_values, spread_evenly
+from holdfast.job.placement import spread_evenly
+from holdfast.spark.anchor import murmur3_int, slot_values
 
 
 @given(st.integers(1, 300))

@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import traceback
+from collections.abc import Iterator
 
+import pyarrow as pa
 import pytest
 
 from holdfast import errors
-from holdfast.errors import EpochError, FunctionError, HoldfastError
-from holdfast.spark.failures import failure_of, reporting_failures
+from holdfast.errors import EpochError, FunctionError, HoldfastError, UnfitExecutorError
+from holdfast.runtime.envelope import FAILURE_EDGE, Header, pack, unpack_header
+from holdfast.spark.failures import (
+    FailedBefore,
+    TaskTraceback,
+    failure_of,
+    raise_failure,
+    reporting_failures,
+    sending_failures,
+)
 
 
 def as_spark_tells_it(raised: BaseException) -> RuntimeError:
@@ -87,3 +97,77 @@ def test_errors_with_a_constructor_of_their_own_come_back() -> None:
     found = failure_of(as_spark_tells_it(raised_in_a_task(error)))
     assert type(found) is errors.CorruptFileError
     assert str(found) == str(error)
+
+
+NOT_TAKEN_UP = {
+    "a package is missing": """An exception was thrown from the Python worker: Traceback (most recent call last):
+  File "pyspark/worker_util.py", line 75, in read_command
+    command = serializer.loads(file)
+  File "pyspark/cloudpickle/cloudpickle.py", line 469, in subimport
+    __import__(name)
+ModuleNotFoundError: No module named 'pyarrow'
+ SQLSTATE: 38000
+	at org.apache.spark.api.python.BasePythonRunner.run""",
+    "a daemon that is not there": """Error from python worker:
+  /usr/bin/python3: Error while finding module specification for 'holdfast.spark.internals.worker_daemon' (\
+ModuleNotFoundError: No module named 'holdfast')
+PYTHONPATH was:""",
+    "no Python": """Lost task 0.0 in stage 62.0 (TID 62) (127.0.0.1 executor 0): java.io.IOException: Cannot run \
+program "./environment/bin/python": error=13, Permission denied""",
+    "another version": """pyspark.errors.exceptions.base.PySparkRuntimeError: [PYTHON_VERSION_MISMATCH] Python in \
+worker has different version: 3.9 than that in driver: 3.11""",
+}
+
+
+@pytest.mark.parametrize("text", NOT_TAKEN_UP.values(), ids=NOT_TAKEN_UP)
+def test_a_python_that_cannot_take_up_our_tasks_is_no_lost_executor(text: str) -> None:
+    found = failure_of(RuntimeError(text))
+    assert type(found) is UnfitExecutorError
+    assert any(word in str(found) for word in ("'pyarrow'", "'holdfast'", "./environment/bin/python", "3.9"))
+    assert "spark.pyspark.python" in str(found)
+
+
+def test_a_host_that_is_short_of_memory_for_a_moment_is_a_failed_epoch() -> None:
+    text = 'java.io.IOException: Cannot run program "python3": error=12, Cannot allocate memory'
+    assert type(failure_of(RuntimeError(text))) is EpochError
+
+
+def sent_by_a_task(error: BaseException) -> list[pa.RecordBatch]:
+    def send() -> Iterator[pa.RecordBatch]:
+        raise error
+        yield
+
+    return list(sending_failures(send(), [3, 5]))
+
+
+def test_a_failure_goes_to_every_task_of_the_next_level_and_from_there_to_the_driver() -> None:
+    (batch,) = sent_by_a_task(errors.StoreVersionError("the store is at epoch 3"))
+    assert batch.column("slot").to_pylist() == [3, 5]
+    assert batch.column("edge").to_pylist() == [FAILURE_EDGE] * 2
+    payload = batch.column("payload")[0].as_py()
+    (again,) = sent_by_a_task(FailedBefore(unpack_header(payload)[0].failure))
+    assert again == batch
+    with pytest.raises(errors.StoreVersionError, match="the store is at epoch 3") as raised:
+        raise_failure([pack(Header(), b"an acknowledgement"), payload])
+    assert isinstance(raised.value.__cause__, TaskTraceback)
+    assert "in send" in str(raised.value.__cause__)
+
+
+def test_what_a_task_sent_before_it_failed_goes_out_before() -> None:
+    first = pa.record_batch({"a": [1]})
+
+    def send() -> Iterator[pa.RecordBatch]:
+        yield first
+        raise FunctionError("x")
+
+    batches = list(sending_failures(send(), [0]))
+    assert batches[0] is first and len(batches) == 2
+
+
+def test_errors_of_others_are_left_to_spark() -> None:
+    with pytest.raises(MemoryError):
+        sent_by_a_task(MemoryError())
+
+
+def test_messages_without_a_failure_raise_nothing() -> None:
+    raise_failure([pack(Header(), b"an acknowledgement")])

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.errors import EpochError
-from holdfast.spark.file_source_log import cut_log, log_number
+from holdfast.spark.internals.file_source_log import cut_log, log_number
 
 
 def line(number: int) -> str:

@@ -15,8 +15,9 @@ from holdfast.runtime.batch import Batch
 from holdfast.runtime.sink import TransactionName
 from holdfast.spark import for_each_batch
 from holdfast.spark.for_each_batch import ForEachBatchSink, batch_id_of
+from holdfast.testing.in_process import InProcessEngine
 from tests.integration.programs import Scripted, environment
-from tests.spark import in_process
+from tests.job.counting import settings
 
 ROW = Types.ROW_NAMED(["n"], [Types.LONG()])
 Calls = list[tuple[int, list[int]]]
@@ -98,6 +99,18 @@ def test_lost_rows_are_not_taken_for_delivered_ones(tmp_path: Path) -> None:
         batches.sink.commit([handle])
 
 
+def test_rows_that_were_damaged_meanwhile_are_not_handed_over(tmp_path: Path) -> None:
+    """By a recovery, which cannot know what has happened to their file."""
+    batches = Recorded(tmp_path)
+    handle = batches.staged(3, [1])
+    (path,) = tmp_path.rglob("*.parquet")
+    content = path.read_bytes()
+    path.write_bytes(content[:20] + bytes([content[20] ^ 1]) + content[21:])
+    with pytest.raises(TransactionError, match=f"{path.name}: the checksum of the content is"):
+        batches.sink.recover_and_commit([handle])
+    assert batches.calls == []
+
+
 def test_rows_need_a_directory_that_is_reached_from_everywhere() -> None:
     sink = ForEachBatchSink(lambda rows, batch_id: None, None)
     sink.bind_type(ROW)
@@ -105,8 +118,7 @@ def test_rows_need_a_directory_that_is_reached_from_everywhere() -> None:
         sink.bind_checkpoint_directory(None)
 
 
-def test_a_whole_job_hands_over_every_row_once_over_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    in_process.install(monkeypatch)
+def test_a_whole_job_hands_over_every_row_once_over_a_failure(tmp_path: Path, in_process: InProcessEngine) -> None:
     calls: Calls = []
 
     def write(rows: Any, batch_id: int) -> None:
@@ -114,7 +126,7 @@ def test_a_whole_job_hands_over_every_row_once_over_a_failure(tmp_path: Path, mo
         if len(calls) == 2:
             raise ValueError("the table is locked")
 
-    env = environment(**in_process.settings(tmp_path))
+    env = environment(**settings(tmp_path))
     rows = env.from_source(Scripted([[1, 2], [3], [4, 5], []]), WatermarkStrategy.no_watermarks(), "script")
     rows.map(lambda value: row_of(value), ROW).for_each_batch(write)
     env.execute("batches")

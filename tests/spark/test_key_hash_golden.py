@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from holdfast.spark.session import changed_settings
+from holdfast.spark.session_settings import changed_settings
 from holdfast.state.keygroups import key_group
 from holdfast.state.keys import KeyCodec
 from holdfast.types.resolve import resolve
@@ -127,8 +127,8 @@ def column_of(ddl: str) -> pa.Array:
 def jvm_hashes(spark: SparkSession) -> dict[str, list[int]]:
     """What the JVM says, for all types in one job."""
     names = {ddl: f"k{position}" for position, ddl in enumerate(DRAWS)}
-    table = pa.table({name: column_of(ddl) for ddl, name in names.items()})
-    frame = spark.createDataFrame(table, ", ".join(f"{name} {ddl}" for ddl, name in names.items()))
+    rows_of_values = zip(*VALUES.values(), strict=True)
+    frame = spark.createDataFrame(list(rows_of_values), ", ".join(f"{name} {ddl}" for ddl, name in names.items()))
     rows = frame.selectExpr(*[f"xxhash64({name})" for name in names.values()]).collect()
     return {ddl: [row[position] for row in rows] for position, ddl in enumerate(names)}
 
@@ -149,7 +149,7 @@ def test_key_groups_are_pmod(spark: SparkSession) -> None:
 def test_several_columns_are_a_composite_key(spark: SparkSession) -> None:
     rng = random.Random(7)
     numbers, words = [LONG(rng) for _ in range(KEYS)], [text(rng) for _ in range(KEYS)]
-    frame = spark.createDataFrame(pa.table({"a": pa.array(numbers, pa.int64()), "b": pa.array(words)}))
+    frame = spark.createDataFrame(list(zip(numbers, words, strict=True)), "a bigint, b string")
     jvm = [row[0] for row in frame.selectExpr("xxhash64(a, b)").collect()]
     codec = KeyCodec.for_type(resolve(tuple[int, str]))
     assert codec.hash_array([pa.array(numbers, pa.int64()), pa.array(words)]).tolist() == jvm

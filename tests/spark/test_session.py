@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from holdfast.spark.session import _sockets, _takes_our_daemon
+from holdfast.spark.run_folder import run_folder
+from holdfast.spark.session import _choose_python, _sockets, _takes_our_daemon, driver_host
 
 
 @pytest.mark.parametrize(
@@ -48,24 +50,41 @@ def test_spark_submit_may_have_holdfast_for_tasks_alone(monkeypatch: pytest.Monk
     assert not _takes_our_daemon({"spark.master": "local[*]"})
 
 
+@pytest.mark.parametrize(
+    ("settings", "variable", "python"),
+    [
+        ({"spark.pyspark.python": "/configured"}, "/environment", "/configured"),
+        ({}, "/environment", "/environment"),
+        ({}, "", sys.executable),
+    ],
+)
+def test_the_python_of_workers(
+    monkeypatch: pytest.MonkeyPatch, settings: dict[str, str], variable: str, python: str
+) -> None:
+    monkeypatch.setenv("PYSPARK_PYTHON", variable)
+    _choose_python(settings)
+    assert os.environ["PYSPARK_PYTHON"] == python
+
+
 SOCKET_DIRECTORY = "spark.python.unix.domain.socket.dir"
 
 
-@pytest.mark.parametrize(
-    ("settings", "temporary", "directory"),
-    [
-        ({"spark.master": "local[*]"}, "/tmp", "/tmp"),
-        ({"spark.master": "local[*]"}, "/" + "d" * 60, "/" + "d" * 60),
-        ({"spark.master": "local[*]"}, "/" + "d" * 61, None),
-        ({"spark.master": "local[*]", SOCKET_DIRECTORY: "/run"}, "/" + "d" * 61, "/run"),
-        ({"spark.master": "spark://host:7077"}, "/tmp", None),
-    ],
-)
-def test_where_tasks_talk_to_python_through_files(
-    monkeypatch: pytest.MonkeyPatch, settings: dict[str, str], temporary: str, directory: str | None
-) -> None:
-    monkeypatch.setattr("tempfile.tempdir", temporary)
-    assert _sockets(settings).get(SOCKET_DIRECTORY) == directory
+def test_tasks_talk_to_python_through_files_of_this_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", "/tmp")
+    folder = Path(_sockets({"spark.master": "local[*]"})[SOCKET_DIRECTORY])
+    assert folder == run_folder() and folder.parent.parent == Path("/tmp")
+
+
+def test_not_through_files_whose_names_spark_refuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    long = tmp_path / ("d" * 61)
+    long.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(long))
+    assert _sockets({"spark.master": "local[*]"}) == {}
+    assert _sockets({"spark.master": "local[*]", SOCKET_DIRECTORY: "/run"})[SOCKET_DIRECTORY] == "/run"
+
+
+def test_executors_of_a_cluster_choose_their_own() -> None:
+    assert _sockets({"spark.master": "spark://host:7077"}) == {}
 
 
 def test_a_session_of_ours_is_compiled_quickly(spark: Any) -> None:
@@ -74,3 +93,7 @@ def test_a_session_of_ours_is_compiled_quickly(spark: Any) -> None:
 
 def test_a_session_of_ours_talks_to_python_through_files(spark: Any) -> None:
     assert spark.sparkContext.getConf().get("spark.python.unix.domain.socket.enabled") == "true"
+
+
+def test_the_name_by_which_executors_find_the_driver(spark: Any) -> None:
+    assert driver_host(spark) == spark.conf.get("spark.driver.host") != ""

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from holdfast.errors import EpochError
+from holdfast.job.job import DataFrameInput
 from holdfast.spark import stream_driver
-from holdfast.spark.job import DataFrameInput
+from holdfast.spark.internals.stream_log import StreamSource
 from holdfast.spark.stream_driver import StreamDriver
-from holdfast.spark.stream_position import StreamSource
 
 
 class Rows:
@@ -107,7 +107,7 @@ def begin(monkeypatch: pytest.MonkeyPatch) -> Any:
         planner: Any = Planner()
         sources = [[StreamSource("some")]]
         driver = StreamDriver(
-            session, planner, inputs, sources, {"availableNow": True}, reads_ahead, arrived=arrived.release
+            session, planner, inputs, sources, {}, {"availableNow": True}, reads_ahead, arrived=arrived.release
         )
         driver.start({})
         drivers.append(driver)

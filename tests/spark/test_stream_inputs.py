@@ -8,11 +8,12 @@ import pytest
 
 from holdfast.checkpoint.job import JobFacts
 from holdfast.errors import ProgramError, RestoreError
+from holdfast.job.job import DataFrameInput
+from holdfast.job.restore_point import RestorePoint
 from holdfast.spark import stream_inputs
-from holdfast.spark.checkpoints import RestorePoint
-from holdfast.spark.job import DataFrameInput
+from holdfast.spark.accelerations import Acceleration, Accelerations
+from holdfast.spark.internals.stream_log import SourcePosition, StreamPosition, StreamSource
 from holdfast.spark.stream_inputs import StreamInputs
-from holdfast.spark.stream_position import SourcePosition, StreamPosition, StreamSource
 from holdfast.state.handles import FileHandle
 from holdfast.state.snapshot_io import SnapshotReader, SnapshotWriter
 from holdfast.types.settings import CheckpointSettings, EpochSettings, FixedDelaySettings, NoRestartSettings
@@ -27,7 +28,15 @@ class Query:
     """In the place of ``StreamDriver``."""
 
     def __init__(
-        self, session: Any, planner: Any, inputs: Any, sources: Any, trigger: Any, reads_ahead: bool, arrived: Any
+        self,
+        session: Any,
+        planner: Any,
+        inputs: Any,
+        sources: Any,
+        settings: Any,
+        trigger: Any,
+        reads_ahead: bool,
+        arrived: Any,
     ) -> None:
         self.inputs, self.reads_ahead = inputs, reads_ahead
         self.batch = self.accepted = self.released = -1
@@ -98,8 +107,11 @@ def source(monkeypatch: pytest.MonkeyPatch) -> list[StreamSource]:
     return kinds
 
 
+NONE = Accelerations(dict.fromkeys(Acceleration, "not asked for"))
+
+
 def begin(job: Any, point: Any = None) -> tuple[StreamInputs, Query]:
-    inputs = StreamInputs(job, None, point, None, lambda: None)  # type: ignore[arg-type]  # not asked for
+    inputs = StreamInputs(job, None, NONE, point, None, lambda: None)  # type: ignore[arg-type]  # not asked for
     inputs.start()
     query: Any = inputs._driver
     return inputs, query

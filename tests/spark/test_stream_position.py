@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import EpochError, RestoreError
-from holdfast.spark.stream_position import (
+from holdfast.spark.internals.stream_log import (
     StreamSource,
     check_position,
     decode_position,

@@ -16,7 +16,8 @@ from pathlib import Path
 
 import pytest
 
-INIT_MESSAGE = -8
+from tests.spark.daemon_with_plain_tasks import INIT_MESSAGE, task_head
+
 SECRET = "a secret"
 
 
@@ -27,9 +28,9 @@ class Worker:
         self.channel = channel
         self.known_as = known_as
 
-    def begin(self, partition: int, letter: bytes = b"p", head: int = INIT_MESSAGE) -> int:
+    def begin(self, partition: int, letter: bytes = b"p") -> int:
         """The process that has begun the task."""
-        self.channel.sendall(struct.pack("!iii", head, 5, partition) + letter)
+        self.channel.sendall(task_head(partition) + letter)
         return number(self.channel)
 
     def end(self) -> None:
@@ -157,7 +158,7 @@ def test_a_task_that_begins_in_another_way_is_run_by_any_process(spark: Spark, h
     worker = spark.connect()
     worker.begin(0)
     worker.channel.sendall(head)
-    rest = struct.pack("!iii", INIT_MESSAGE, 5, 0)[len(head) :]
+    rest = task_head(0)[len(head) :]
     worker.channel.sendall(rest + b"p")
     assert number(worker.channel) == worker.known_as
 
@@ -210,7 +211,7 @@ def test_the_daemon_serves_others_when_it_hears_of_an_end_and_of_the_next_task_a
     one, two, three = (spark.connect() for _ in range(3))
     of_0 = one.begin(0, b"w")
     spark.daemon.send_signal(signal.SIGSTOP)
-    two.channel.sendall(struct.pack("!iii", INIT_MESSAGE, 5, 0) + b"w")
+    two.channel.sendall(task_head(0) + b"w")
     one.channel.sendall(b".")
     time.sleep(0.2)
     spark.daemon.send_signal(signal.SIGCONT)

@@ -136,7 +136,7 @@ def test_a_wrong_type_names_state_operator_and_key(task: Subtask) -> None:
     state.update((1, 2))
     task.at(42)
     state.update((1, "two"))
-    with pytest.raises(StateTypeError, match=r"'v' of operator 'counter', key 42: .*TUPLE<LONG, LONG>"):
+    with pytest.raises(StateTypeError, match=r"operator 'counter', key 42, state 'v': .*TUPLE<LONG, LONG>"):
         task.backend.flush()
     other = task.backend.state(ValueStateDescriptor("number", "bigint"))
     with pytest.raises(StateTypeError, match="LONG"):
@@ -252,7 +252,7 @@ def test_list_elements_changed_in_place_are_not_stored(task: Subtask) -> None:
 def test_none_is_no_element(task: Subtask) -> None:
     state = task.backend.state(ListStateDescriptor("l", None))
     task.at(1)
-    with pytest.raises(StateTypeError, match="list state 'l'"):
+    with pytest.raises(StateTypeError, match="state 'l': None"):
         state.add(None)
 
 
@@ -334,7 +334,7 @@ def test_map_values_may_be_none_and_keys_may_not(task: Subtask) -> None:
     state = task.backend.state(descriptor)
     task.at(1)
     assert state.contains(1) and state.get(1) is None and list(state.items()) == [(1, None)]
-    with pytest.raises(StateTypeError, match="map state 'm'"):
+    with pytest.raises(StateTypeError, match="state 'm': None"):
         state.put(None, 1)
 
 

@@ -20,6 +20,7 @@ from holdfast.state.descriptors import (
     ReducingStateDescriptor,
     ValueStateDescriptor,
 )
+from tests.kit.properties import examples
 from tests.state.backend_under_test import Subtask, scope_of
 from tests.state.stores import BACKENDS
 
@@ -168,5 +169,5 @@ def test_states_follow_the_model(name: str, checked: str) -> None:
         # Reading fills caches: without the invariant, what was never read is written, too.
         changes["all_is_there"] = None
     machine = type("Machine", (StatesMachine,), changes)
-    machine.TestCase.settings = settings(max_examples=25, stateful_step_count=30, deadline=None)
+    machine.TestCase.settings = settings(max_examples=examples(25), stateful_step_count=30, deadline=None)
     machine.TestCase().runTest()

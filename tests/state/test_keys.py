@@ -20,6 +20,7 @@ from holdfast.types.instant import Instant
 from holdfast.types.resolve import resolve
 from holdfast.types.row import Row
 from holdfast.types.typeinfo import TypeInformation, Types
+from tests.kit.properties import examples
 
 NAN = float("nan")
 UTC = dt.UTC
@@ -356,7 +357,7 @@ def same_key(left: Any, right: Any) -> bool:
     return type(left) is type(right) and bool(left == right)
 
 
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 @given(KEYS, KEYS)
 def test_undeclared_encoding_is_canonical(left: Any, right: Any) -> None:
     codec = KeyCodec.for_type(None)

@@ -23,6 +23,7 @@ from holdfast.state.descriptors import (
 )
 from holdfast.state.keyed_backend import KeyedStateBackend
 from holdfast.state.ttl_config import StateTtlConfig
+from tests.kit.properties import examples
 from tests.state.backend_under_test import Subtask
 from tests.state.stores import BACKENDS
 
@@ -138,7 +139,7 @@ def apply_to_key(states: dict[str, Any], model: dict[str, dict[int, Any]], opera
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(operations=st.lists(_operations, min_size=20, max_size=40))
 def test_a_subtask_that_goes_to_and_fro_has_the_state_of_its_last_epoch(
     backend: str, operations: list[tuple[str, Any, int]]

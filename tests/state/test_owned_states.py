@@ -119,7 +119,7 @@ def test_a_value_of_another_type_is_found_when_it_is_written(task: Subtask) -> N
     task.at(1)
     state.set_current_namespace((0, 10))
     state.add("text")
-    with pytest.raises(StateTypeError, match=r"State 'sum' of operator 'counter', key 1"):
+    with pytest.raises(StateTypeError, match=r"operator 'counter', key 1, state 'sum'"):
         task.commit()
 
 

@@ -21,6 +21,7 @@ from holdfast.state.snapshots import async_write, sync_prepare
 from holdfast.state.store import Stamp
 from holdfast.state.timers import TimeDomain
 from holdfast.types.resolve import resolve
+from tests.kit.properties import examples
 from tests.state.backend_under_test import Subtask
 from tests.state.snapshot_memory import MemoryFiles, chain
 from tests.state.stores import BACKENDS, make_backend
@@ -146,7 +147,7 @@ def run_old(
     return snapshots, expected
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(keyed=_keyed(), old=_layouts, new=_layouts, later=st.integers(1, 4), name=st.sampled_from(BACKENDS))
 def test_states_and_timers_follow_their_keys(
     keyed: tuple[KeyCodec, list[Any]], old: Layout, new: Layout, later: int, name: str

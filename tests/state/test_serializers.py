@@ -312,3 +312,16 @@ def test_random_types_and_values_come_back(data: st.DataObject) -> None:
     serializer = serializer_for(type_info)
     assert serializer.decode(serializer.encode(value)) == value
     assert TypeInformation.from_json(serializer.snapshot()["type"]) == type_info
+
+
+@pytest.mark.parametrize("value", [(1 << 53) + 1, -(1 << 53) - 1, (1 << 63) - 1, 1 << 2000, np.int64((1 << 53) + 1)])
+def test_an_int_that_no_double_is_is_refused(value: Any) -> None:
+    for type_info in (Types.DOUBLE(), Types.FLOAT()):
+        with pytest.raises(StateTypeError, match=r"expected (DOUBLE|FLOAT), got "):
+            serializer_for(type_info).encode(value)
+
+
+@pytest.mark.parametrize("value", [1 << 53, 1 << 60, -(1 << 62), 7, np.int32(-7)])
+def test_an_int_that_is_a_double_is_cast(value: Any) -> None:
+    serializer = serializer_for(Types.DOUBLE())
+    assert serializer.decode(serializer.encode(value)) == float(value)

@@ -26,6 +26,7 @@ from holdfast.state.snapshots import async_write, sync_prepare
 from holdfast.state.store import Stamp
 from holdfast.state.timers import TimeDomain
 from holdfast.types.typeinfo import Types
+from tests.kit.properties import examples
 from tests.state.backend_under_test import MAX_PARALLELISM, Subtask, scope_of
 from tests.state.snapshot_memory import MemoryFiles, chain
 from tests.state.stores import BACKENDS, ENTRY_BACKENDS, LMDB_IMAGE, make_backend
@@ -461,7 +462,7 @@ _steps = st.lists(
 
 @pytest.mark.parametrize("name", BACKENDS)
 @given(steps=_steps)
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 def test_chains_of_any_history_restore_the_present(
     name: str, tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, int, int]]
 ) -> None:

@@ -13,6 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from holdfast.errors import StoreVersionError
 from holdfast.state.store import Stamp
+from tests.kit.properties import examples
 from tests.state.stores import BACKENDS, commit_elsewhere, content, forget_process_caches, make_backend
 
 # Few distinct short keys, so that operations meet; and long ones around the limits of LMDB that share long prefixes.
@@ -154,7 +155,7 @@ class StoreMachine(RuleBasedStateMachine):
 
 def _follow_the_model(name: str) -> None:
     machine = type("Machine", (StoreMachine,), {"name": name})
-    machine.TestCase.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+    machine.TestCase.settings = settings(max_examples=examples(60), stateful_step_count=30, deadline=None)
     machine.TestCase().runTest()
 
 
@@ -171,7 +172,7 @@ def test_rocksdb_follows_the_model_when_nothing_fits_in_memory(monkeypatch: pyte
 
 @pytest.mark.parametrize("name", BACKENDS)
 @given(data=st.data())
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 def test_many_long_keys_of_one_group_scan_in_order(name: str, data: st.DataObject) -> None:
     stems = [b"g" * 464, b"g" * 470]
     tails = data.draw(st.lists(st.integers(0, 5000), min_size=1, max_size=30, unique=True))

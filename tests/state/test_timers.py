@@ -14,6 +14,7 @@ from holdfast.state import keyed_backend
 from holdfast.state.descriptors import ValueStateDescriptor
 from holdfast.state.timers import TimeDomain, Timer, TimerQueue, index_entry, state_entry
 from holdfast.types.typeinfo import Types
+from tests.kit.properties import examples
 from tests.state.backend_under_test import Subtask, scope_of
 from tests.state.stores import BACKENDS, HIGHEST, LOWEST
 
@@ -201,7 +202,7 @@ def test_early_flushes_while_timers_fire(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 @given(st.data())
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_timers_follow_a_model(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
     name = data.draw(st.sampled_from(BACKENDS))
     task = Subtask(name, tmp_path_factory.mktemp("timers"))

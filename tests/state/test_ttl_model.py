@@ -18,6 +18,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from holdfast.state.stored_keys import stored_keys
 from holdfast.state.ttl_cells import deadline
+from tests.kit.properties import examples
 from tests.state.backend_under_test import Subtask, scope_of
 from tests.state.expiring import KINDS, TTL, builder, descriptor, restored, snapshot
 from tests.state.snapshot_memory import MemoryFiles, chain
@@ -295,5 +296,5 @@ def test_expiring_states_follow_the_model(name: str, checked: str) -> None:
         # Reading removes what has expired, and may renew the rest: without the invariant both happen less often.
         changes["all_is_there"] = None
     machine = type("Machine", (TtlMachine,), changes)
-    machine.TestCase.settings = settings(max_examples=40, stateful_step_count=40, deadline=None)
+    machine.TestCase.settings = settings(max_examples=examples(40), stateful_step_count=40, deadline=None)
     machine.TestCase().runTest()

@@ -19,6 +19,7 @@ from holdfast.state.descriptors import ValueStateDescriptor
 from holdfast.state.keygroups import KeyGroupRange
 from holdfast.state.value_columns import ValueColumns, fits_columns
 from holdfast.types.typeinfo import TypeInformation
+from tests.kit.properties import examples
 from tests.state.backend_under_test import Subtask, scope_of
 from tests.state.stores import BACKENDS, content
 
@@ -146,7 +147,7 @@ class Run:
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("name", TYPES)
 def test_what_was_put_is_there(backend: str, name: str) -> None:
-    @settings(max_examples=60 if backend == "lmdb" else 15, deadline=None)
+    @settings(max_examples=examples(60 if backend == "lmdb" else 15), deadline=None)
     @given(histories(name), st.sampled_from([None, 0, 2]))
     def run(history: list[tuple[str, Any, Any]], cache_limit: int | None) -> None:
         with tempfile.TemporaryDirectory() as directory:

@@ -1,4 +1,4 @@
-"""One contract, run on the local storage and on both ways of the pyarrow one."""
+"""Storages by their URI, names of unfinished files, and what a local disk keeps."""
 
 from __future__ import annotations
 
@@ -13,106 +13,10 @@ from pathlib import Path
 import pytest
 from pyarrow import fs
 
-from holdfast.errors import ConfigurationError, StorageError
-from holdfast.storage.filesystem import Storage, final_name, is_missing, temporary_path
+from holdfast.errors import ConfigurationError
+from holdfast.storage.filesystem import Storage, final_name, temporary_path
 from holdfast.storage.local import LocalStorage
 from holdfast.storage.remote import ArrowStorage
-
-
-@pytest.fixture(params=["local", "arrow-rename", "arrow-put"])
-def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Storage:
-    root = tmp_path / "root"
-    if request.param == "local":
-        return Storage.for_uri(str(root))
-    return ArrowStorage(str(root), fs.LocalFileSystem(), str(root), atomic_rename=request.param == "arrow-rename")
-
-
-class TestContract:
-    def test_what_was_written_is_read(self, storage: Storage) -> None:
-        storage.write_atomic("a/b/file", b"0123456789")
-        assert storage.read("a/b/file") == b"0123456789"
-        assert storage.read("a/b/file", 3, 4) == b"3456"
-        assert storage.read("a/b/file", 8, 10) == b"89"
-        assert storage.read("a/b/file", 20, 10) == b""
-        assert storage.read("a/b/file", 7) == b"789"
-
-    def test_a_second_write_replaces_the_first(self, storage: Storage) -> None:
-        storage.write_atomic("file", b"long content")
-        storage.write_atomic("file", b"new")
-        assert storage.read("file") == b"new"
-
-    def test_exclusive_creation_keeps_the_first_content(self, storage: Storage) -> None:
-        assert storage.create_exclusive("d/name", b"first")
-        assert not storage.create_exclusive("d/name", b"second")
-        assert storage.read("d/name") == b"first"
-
-    def test_listing_shows_files_and_folders_with_sizes(self, storage: Storage) -> None:
-        storage.write_atomic("d/one", b"1")
-        storage.write_atomic("d/sub/two", b"22")
-        assert [(entry.path, entry.size, entry.is_dir) for entry in storage.list("d")] == [
-            ("d/one", 1, False),
-            ("d/sub", 0, True),
-        ]
-        assert [entry.path for entry in storage.list("d", recursive=True)] == ["d/one", "d/sub", "d/sub/two"]
-        assert [entry.path for entry in storage.list()] == ["d"]
-        assert all(entry.modified_ms > 1_500_000_000_000 for entry in storage.list("d"))
-
-    def test_a_missing_folder_is_empty(self, storage: Storage) -> None:
-        assert storage.list("nowhere") == []
-
-    def test_unfinished_writes_are_left_out_of_listings(self, storage: Storage) -> None:
-        storage.write_atomic("d/done", b"1")
-        leftover = temporary_path("d/unfinished")
-        (Path(storage.uri) / leftover).write_bytes(b"half")
-        assert [entry.path for entry in storage.list("d")] == ["d/done"]
-        assert leftover in [entry.path for entry in storage.list("d", temporaries=True)]
-
-    def test_a_stream_that_fails_publishes_nothing(self, storage: Storage) -> None:
-        storage.write_atomic("d/file", b"before")
-        with pytest.raises(RuntimeError), storage.open_output("d/file") as stream:
-            stream.write(b"half")
-            raise RuntimeError("in the middle")
-        assert storage.read("d/file") == b"before"
-        assert [entry.path for entry in storage.list("d", temporaries=True)] == ["d/file"]
-
-    def test_streams_give_back_what_they_took(self, storage: Storage) -> None:
-        with storage.open_output("d/file") as stream:
-            stream.write(b"abc")
-            assert not storage.exists("d/file")
-            stream.write(b"def")
-        with storage.open_input("d/file") as stream:
-            assert stream.read(2) + stream.read() == b"abcdef"
-
-    def test_move_replaces_the_target(self, storage: Storage) -> None:
-        storage.write_atomic("a/source", b"new")
-        storage.write_atomic("b/target", b"old")
-        storage.move("a/source", "b/target")
-        assert storage.read("b/target") == b"new"
-        assert not storage.exists("a/source")
-
-    def test_moving_a_missing_file_names_it(self, storage: Storage) -> None:
-        with pytest.raises(StorageError, match="nothing-here"):
-            storage.move("nothing-here", "target")
-
-    def test_deleting_twice_is_no_error(self, storage: Storage) -> None:
-        storage.write_atomic("d/sub/file", b"1")
-        for _ in range(2):
-            storage.delete("d/sub/file")
-            assert not storage.exists("d/sub/file")
-        storage.write_atomic("d/sub/file", b"1")
-        for _ in range(2):
-            storage.delete_dir("d")
-            assert storage.list() == []
-
-    def test_a_missing_file_is_recognised(self, storage: Storage) -> None:
-        with pytest.raises(StorageError, match=r"cannot read .*root/absent.*check the path") as caught:
-            storage.read("absent")
-        assert is_missing(caught.value)
-
-    def test_a_file_where_a_folder_is_expected(self, storage: Storage) -> None:
-        storage.write_atomic("file", b"1")
-        with pytest.raises(StorageError, match="file/below"):
-            storage.write_atomic("file/below", b"2")
 
 
 class TestUris:
@@ -134,6 +38,15 @@ class TestUris:
     def test_what_is_no_uri_is_refused(self, uri: str) -> None:
         with pytest.raises(ConfigurationError, match=r"empty path|nosuchscheme.*s3:"):
             Storage.for_uri(uri)
+
+    @pytest.mark.parametrize("scheme", ["abfss", "abfs", "wasbs"])
+    def test_azure_is_refused_by_name(self, scheme: str) -> None:
+        with pytest.raises(ConfigurationError, match=rf"Azure's storage \({scheme}:\) is not supported.*mounted"):
+            Storage.for_uri(f"{scheme}://container@account.dfs.core.windows.net/checkpoints")
+
+    def test_a_bucket_is_needed(self) -> None:
+        with pytest.raises(ConfigurationError, match="names no bucket; expected s3a://<bucket>/<path>"):
+            Storage.for_uri("s3a:///checkpoints")
 
     def test_capabilities(self, tmp_path: Path) -> None:
         local = LocalStorage(str(tmp_path))

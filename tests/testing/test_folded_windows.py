@@ -20,6 +20,7 @@ from holdfast.runtime.windowing.folded_windows import FoldedWindowOperator
 from holdfast.runtime.windowing.operator import WindowOperator
 from holdfast.state.descriptors import ValueStateDescriptor
 from holdfast.testing import KeyedOperatorHarness
+from tests.kit.properties import examples
 from tests.testing.window_oracle import RowOracle, Window
 from tests.testing.window_stories import LARGE_CACHE, Step, Story, caches_of, send
 
@@ -156,7 +157,7 @@ def stories(draw: Any, visits: st.SearchStrategy[Row] = VISITS) -> list[Step]:
 
 @pytest.mark.parametrize("backend", ["heap", "lmdb", "rocksdb"])
 def test_batches_give_what_the_loop_and_the_rows_give(backend: str) -> None:
-    @settings(max_examples=100 if backend == "heap" else 10, deadline=None)
+    @settings(max_examples=examples(100 if backend == "heap" else 10), deadline=None)
     @given(program=PROGRAMS, steps=stories(), least=st.sampled_from([1, 1, 5]), cache=st.sampled_from([2, LARGE_CACHE]))
     def check(program: Program, steps: list[Step], least: int, cache: int) -> None:
         oracle = VisitOracle(program.windows_of, lateness=program.lateness)
@@ -177,7 +178,7 @@ def test_batches_give_what_the_loop_and_the_rows_give(backend: str) -> None:
     check()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     program=PROGRAMS, steps=stories(st.builds(Row, st.sampled_from("ab"), st.sampled_from(["u", "v", "forget"])))
 )
@@ -221,7 +222,7 @@ def test_windows_with_another_trigger_take_the_loop() -> None:
     assert operator_of(CountTrigger.of(2)) is WindowOperator
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(size=st.integers(1, 12), slide=st.integers(1, 12), steps=stories())
 def test_functions_that_give_nothing(size: int, slide: int, steps: list[Step]) -> None:
     program = Program("rarely", size, slide, 0)

@@ -16,6 +16,7 @@ from holdfast.datastream.window_functions import CoGroupFunction
 from holdfast.runtime.windowing.listed_windows import ListedWindowOperator
 from holdfast.testing import ConnectedHarness
 from holdfast.testing.epochs import Epochs
+from tests.kit.properties import examples
 
 PAGE = Types.ROW_NAMED(["user", "page"], [Types.STRING(), Types.STRING()])
 PAIR = Types.TUPLE([Types.STRING(), Types.STRING()])
@@ -69,7 +70,7 @@ def histories(draw: Any) -> list[tuple[Any, ...]]:
 
 @pytest.mark.parametrize("backend", ["heap", "lmdb"])
 def test_batches_give_what_the_loop_gives(backend: str) -> None:
-    @settings(max_examples=100 if backend == "heap" else 10, deadline=None)
+    @settings(max_examples=examples(100 if backend == "heap" else 10), deadline=None)
     @given(events=histories(), size=st.integers(1, 12), slide=st.none() | st.integers(1, 15), waiting=st.booleans())
     def check(events: list[tuple[Any, ...]], size: int, slide: int | None, waiting: bool) -> None:
         windows = size, slide or size

@@ -13,6 +13,8 @@ from tests.kit.faults import FaultPlan
 from tests.state.stores import LMDB_IMAGE
 from tests.testing.killed_job import KilledJob
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -69,7 +71,6 @@ def test_lmdb_killed_while_a_file_is_restored(tmp_path: Path, hit: int) -> None:
     assert run(tmp_path, 5, backend=LMDB_IMAGE) == 0
 
 
-@pytest.mark.slow
 def test_a_thousand_checkpoints_on_rocksdb_leave_what_retained_ones_reference(tmp_path: Path) -> None:
     job = KilledJob(tmp_path, "rocksdb")
     for step in range(1000):

@@ -33,6 +33,7 @@ from holdfast.runtime.windowing import sessions
 from holdfast.runtime.windowing.operator import WindowOperator
 from holdfast.runtime.windowing.sessions import SessionOperator
 from holdfast.testing import KeyedOperatorHarness
+from tests.kit.properties import examples
 from tests.testing.window_oracle import RowOracle, Window
 from tests.testing.window_stories import LARGE_CACHE, Step, Story, caches_of, send
 
@@ -159,7 +160,7 @@ def stories(draw: Any, pages: st.SearchStrategy[Row] = CLICKS) -> list[Step]:
 
 @pytest.mark.parametrize("backend", ["heap", "lmdb", "rocksdb"])
 def test_batches_give_what_the_loop_and_the_rows_give(backend: str) -> None:
-    @settings(max_examples=100 if backend == "heap" else 10, deadline=None)
+    @settings(max_examples=examples(100 if backend == "heap" else 10), deadline=None)
     @given(program=PROGRAMS, steps=stories(), least=st.sampled_from([1, 1, 5]), cache=st.sampled_from([2, 500_000]))
     def check(program: Program, steps: list[Step], least: int, cache: int) -> None:
         oracle = SessionOracle(lambda time: [], merging=True, lateness=program.lateness)
@@ -183,7 +184,7 @@ def test_batches_give_what_the_loop_and_the_rows_give(backend: str) -> None:
 FORGETFUL = st.builds(Row, st.just("a"), st.sampled_from(["x", "y", "forget"]), st.integers(1, 12))
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(program=PROGRAMS, steps=stories(FORGETFUL))
 def test_functions_that_keep_nothing(program: Program, steps: list[Step]) -> None:
     with batches_of(None):
@@ -317,7 +318,7 @@ def over_a_restore(programs: tuple[Program, Program], ways: tuple[int | None, in
     return found
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(
     steps=stories(),
     gap=GAPS,

@@ -34,6 +34,7 @@ from holdfast.runtime.windowing.by_column import ColumnWindowOperator
 from holdfast.runtime.windowing.folded_windows import FoldedWindowOperator
 from holdfast.runtime.windowing.operator import WindowOperator
 from holdfast.testing import KeyedOperatorHarness, OperatorHarness
+from tests.kit.properties import examples
 from tests.testing.window_oracle import RowOracle, Window
 from tests.testing.window_stories import LARGE_CACHE, Step, Story, caches_of
 
@@ -170,7 +171,7 @@ def timed(out: list[Any]) -> list[tuple[str, int]]:
 @pytest.mark.parametrize("backend", ["heap", "lmdb", "rocksdb"])
 @pytest.mark.parametrize("key", [["shop"], ["shop", "till"]], ids=["one", "two"])
 def test_columns_give_what_the_loop_and_the_rows_give(backend: str, key: list[str]) -> None:
-    @settings(max_examples=40 if backend == "heap" else 6, deadline=None)
+    @settings(max_examples=examples(40 if backend == "heap" else 6), deadline=None)
     @given(windows=WINDOWS, steps=stories(), cache=st.sampled_from([2, 500_000]))
     def check(windows: Windows, steps: list[Step], cache: int) -> None:
         oracle = SalesOracle(windows.of, lateness=windows.lateness)
@@ -211,7 +212,7 @@ class ExactOracle(SalesOracle):
 def test_rows_that_were_combined_give_what_each_gives(backend: str, key: list[str]) -> None:
     """The same results at the same times in the same order, and the same rows are late."""
 
-    @settings(max_examples=60 if backend == "heap" else 6, deadline=None)
+    @settings(max_examples=examples(60 if backend == "heap" else 6), deadline=None)
     @given(windows=WINDOWS, steps=stories(), looped=st.booleans())
     def check(windows: Windows, steps: list[Step], looped: bool) -> None:
         windows = replace(windows, lateness=0)

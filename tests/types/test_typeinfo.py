@@ -110,7 +110,7 @@ def test_a_dataclass_that_is_gone_can_be_described_and_not_instantiated():
     assert isinstance(gone, DataclassTypeInfo)
     assert gone.describe() == "DATACLASS no.such.module:Frozen<a: LONG, b: STRING>"
     assert not gone.immutable
-    with pytest.raises(ProgramError, match=r"no\.such\.module:Frozen cannot be imported"):
+    with pytest.raises(ProgramError, match=r"no\.such\.module:Frozen is in no module that this process has imported"):
         gone.require_class()
 
 

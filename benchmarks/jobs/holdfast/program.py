@@ -1,5 +1,8 @@
-"""Runs a job on Holdfast. The variant is a backend, with ``-unchecked`` for a run without checkpoints, and behind a
-colon the form of the program where a job has several: ``lmdb:aggregate`` runs ``totals:aggregate``.
+"""Runs a job on Holdfast.
+
+The variant is a backend, with ``-unchecked`` for a run without checkpoints, ``-public`` for one by Spark's public API
+alone, ``-without-NAME`` for one without an acceleration, and behind a colon the form of the program where a job has
+several: ``lmdb:aggregate`` runs ``totals:aggregate``.
 """
 
 from __future__ import annotations
@@ -53,8 +56,19 @@ EMIT_TOTALS = frozenset({"totals:aggregate", "totals:stream", "totals:batch"})
 BESIDE = {"enrichment": RULES}
 
 
+#: By what a variant says of accelerations.
+_INTERNALS: Mapping[str, Mapping[str, str]] = {
+    "public": {"holdfast.spark.internals": "off"},
+    "without-worker-daemon": {"spark.python.daemon.module": "pyspark.daemon"},
+    **{
+        f"without-{name}": {"holdfast.spark.internals.without": name}
+        for name in ("kept-plans", "half-aggregations", "file-manager")
+    },
+}
+
+
 def configuration(arguments: JobArguments, spark_settings: Mapping[str, str] = SPARK_SETTINGS) -> Configuration:
-    backend, _, unchecked = arguments.variant.partition(":")[0].partition("-")
+    backend, _, how = arguments.variant.partition(":")[0].partition("-")
     config = Configuration()
     for name, value in spark_settings.items():
         config.set_string(name, value)
@@ -71,7 +85,9 @@ def configuration(arguments: JobArguments, spark_settings: Mapping[str, str] = S
         config.set_string("holdfast.epoch.max-rows", str(arguments.epoch_rows))
         config.set_string("holdfast.epoch.max-time", "10 min")
         config.set_string("holdfast.stream.available-now", "true")
-    if not unchecked:
+    for name, value in _INTERNALS.get(how, {}).items():
+        config.set_string(name, value)
+    if how != "unchecked":
         # Shorter than any epoch: a checkpoint is due at each of them, as Spark commits every micro-batch.
         config.set_string("execution.checkpointing.interval", "10 ms")
         config.set_string("execution.checkpointing.dir", str(arguments.scratch / "checkpoints"))

@@ -46,6 +46,26 @@ class SnapshotFileCleaner:
         else:
             self._released = (self._released - deletable) | left
 
+    def withdraw(self, pending: PendingCheckpoint, confirm: Callable[[], None]) -> bool:
+        """See to it that no recovery finds a checkpoint whose completion failed; False when that cannot be had now.
+
+        It may be visible although its writer was told of a failure. ``confirm`` raises LeadershipLostError when another
+        driver has the job: that one may go on from it, and nothing of it is touched. In doubt it is not touched either.
+        The next attempt finds out whether it counts, and sweeps away what does not.
+        """
+        try:
+            confirm()
+            if pending.savepoint is None:
+                self._storage.discard(pending.checkpoint_id)
+        except StorageError as error:
+            _log.warning(
+                "Checkpoint %d could neither be completed nor withdrawn, so its files stay: %s",
+                pending.checkpoint_id,
+                error,
+            )
+            return False
+        return True
+
     def give_up(self, pending: PendingCheckpoint) -> None:
         """A snapshot was aborted: what was acknowledged of it, and what was written and not yet acknowledged."""
         if pending.savepoint is None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from holdfast.checkpoint.completed import CompletedCheckpoint, DamagedCheckpoint
+from holdfast.checkpoint.lease import OvertakenCheckpoints
 from holdfast.checkpoint.storage import CheckpointStorage, FileCheckpointStorage, is_damage
 from holdfast.errors import ConfigurationError, StorageError
+from holdfast.storage.filesystem import Storage
 
 _log = logging.getLogger(__name__)
 
@@ -28,6 +30,8 @@ class CompletedCheckpointStore(ABC):
         self._storage = storage
         self._num_retained = num_retained
         self._checkpoints: list[CompletedCheckpoint] = []
+        #: What ``recover`` found and does not count: drivers completed it when another one had the job.
+        self.overtaken: list[CompletedCheckpoint] = []
 
     @abstractmethod
     def recover(self) -> list[DamagedCheckpoint]:
@@ -86,21 +90,41 @@ class CompletedCheckpointStore(ABC):
 
 
 class FileCompletedCheckpointStore(CompletedCheckpointStore):
-    """The checkpoints that are visible in a file storage: ``_metadata`` is the only record."""
+    """The checkpoints that are visible in a file storage: ``_metadata`` is the record, and what later attempts began
+    from says whether it counts.
 
-    def __init__(self, storage: FileCheckpointStorage, num_retained: int = 1) -> None:
+    ``confirm`` is called ahead of every change; it raises when this driver does not lead the job any more.
+    """
+
+    def __init__(
+        self, storage: FileCheckpointStorage, num_retained: int = 1, confirm: Callable[[], None] = lambda: None
+    ) -> None:
         super().__init__(storage, num_retained)
         self._files = storage
+        self._confirm = confirm
         self.recover()
 
     def recover(self) -> list[DamagedCheckpoint]:
-        self._checkpoints, damaged = read_checkpoints(self._files, self._files.completed_ids())
+        found, damaged = read_checkpoints(self._files, self._files.completed_ids())
+        late = OvertakenCheckpoints(Storage.for_uri(self._files.directory))
+        self.overtaken = [each for each in found if late.overtaken_by(each.metadata.attempt, each.checkpoint_id)]
+        self._checkpoints = [each for each in found if each not in self.overtaken]
         return damaged
 
+    def mark_commit_begun(self, checkpoint_id: int) -> None:
+        self._confirm()
+        super().mark_commit_begun(checkpoint_id)
+
+    def mark_committed(self, checkpoint_id: int) -> None:
+        self._confirm()
+        super().mark_committed(checkpoint_id)
+
     def _insert(self, checkpoint: CompletedCheckpoint) -> None:
-        """Nothing: the coordinator wrote ``_metadata`` before."""
+        """The coordinator wrote ``_metadata`` before. What was the newest checkpoint until then is let go of next."""
+        self._confirm()
 
     def _discard(self, checkpoint_id: int) -> None:
+        self._confirm()
         self._storage.discard(checkpoint_id)
 
 

@@ -229,7 +229,8 @@ class CheckpointCoordinator:
             metadata = assemble(pending, self._job, self._clock(), {**(properties or {}), **begun})
             completed, subsumed = self._publish(metadata, pending.savepoint)
         except (CheckpointError, StorageError, OSError) as error:
-            self.abort(checkpoint_id, CheckpointFailureReason.FINALIZE_CHECKPOINT_FAILURE, str(error))
+            withdrawn = self._cleaner.withdraw(pending, self._leadership.check)
+            self.abort(checkpoint_id, CheckpointFailureReason.FINALIZE_CHECKPOINT_FAILURE, str(error), withdrawn)
             return None
         failpoint("checkpoint.after-metadata", checkpoint=checkpoint_id, epoch=pending.request.epoch)
         course.log_completed(pending, completed)
@@ -237,8 +238,12 @@ class CheckpointCoordinator:
         self._cleaner.release(*(replaced.files() for replaced in subsumed))
         return completed
 
-    def abort(self, checkpoint_id: int, reason: CheckpointFailureReason, message: str = "") -> None:
-        """Give a pending checkpoint up and delete what was written for it. One that has ended already is left alone."""
+    def abort(
+        self, checkpoint_id: int, reason: CheckpointFailureReason, message: str = "", delete: bool = True
+    ) -> None:
+        """Give a pending checkpoint up and delete what was written for it, unless told not to. One that has ended
+        already is left alone.
+        """
         pending = self._pending.pop(checkpoint_id, None)
         if pending is None:
             return
@@ -249,9 +254,10 @@ class CheckpointCoordinator:
         self.statistics.failed(checkpoint_id, reason, text, self._clock())
         if pending.request.checkpoint_type is not SnapshotType.SAVEPOINT:
             self._notifications.append(Notification(NotificationKind.ABORTED, checkpoint_id))
-        if pending.savepoint is None and self._failures.failed(checkpoint_id, reason):
+        if pending.savepoint is None and pending.trigger.counts and self._failures.failed(checkpoint_id, reason):
             self.job_failure = CheckpointError(f"{THRESHOLD_MESSAGE} Checkpoint {checkpoint_id}: {text}", reason)
-        self._cleaner.give_up(pending)
+        if delete:
+            self._cleaner.give_up(pending)
         pending.trigger.fail(reason, message)
 
     def delete_files_of(self, request: CheckpointRequest) -> None:
@@ -349,18 +355,15 @@ class CheckpointCoordinator:
         self, metadata: CheckpointMetadata, savepoint: SavepointLocation | None
     ) -> tuple[CompletedCheckpoint, list[CompletedCheckpoint]]:
         """Make it visible; with a checkpoint, those that it replaces."""
+        self._leadership.check()
+        failpoint("checkpoint.leadership-confirmed", checkpoint=metadata.checkpoint_id)
         if savepoint is not None:
-            return CompletedCheckpoint(metadata, savepoint.write_metadata(metadata)), []
+            completed = CompletedCheckpoint(metadata, savepoint.write_metadata(metadata))
+            # A successor undoes what only the savepoint holds: nobody is told of one that was completed behind it.
+            self._leadership.check()
+            return completed, []
         completed = CompletedCheckpoint(metadata, self._storage.write_metadata(metadata))
-        try:
-            return completed, self._store.add(completed)
-        except LeadershipLostError:
-            # Whether it was recorded before the leadership was lost, only the next leader finds out.
-            raise
-        except BaseException:
-            # Aborted checkpoints must not be found by a recovery.
-            self._storage.discard(metadata.checkpoint_id)
-            raise
+        return completed, self._store.add(completed)
 
     def _settle(self, completed: CompletedCheckpoint, trigger: SnapshotTrigger) -> None:
         """Everything in memory that follows from a completion."""

@@ -33,9 +33,11 @@ class DriverRecord(msgspec.Struct, frozen=True):
     machine: str = ""
     pid_namespace: str = ""
     started: str = ""
+    #: Whether it renews a lease, which tells others whether it lives.
+    leased: bool = False
 
     @classmethod
-    def of_this_process(cls) -> DriverRecord:
+    def of_this_process(cls, leased: bool = False) -> DriverRecord:
         return cls(
             pid=os.getpid(),
             host=socket.gethostname(),
@@ -45,6 +47,7 @@ class DriverRecord(msgspec.Struct, frozen=True):
             machine=_machine(),
             pid_namespace=_pid_namespace(),
             started=_start_of(os.getpid()) or "",
+            leased=leased,
         )
 
     @staticmethod
@@ -60,6 +63,10 @@ class DriverRecord(msgspec.Struct, frozen=True):
 
     def describe(self) -> str:
         return f"process {self.pid} on {self.host} since {self.since}"
+
+    def on_this_host(self) -> bool:
+        """Whether it ran where this process does. A container has the kernel of its host and a name of its own."""
+        return (self.host, self.boot) == (socket.gethostname(), boot_id())
 
     def fate(self) -> DriverFate:
         """DEAD only when it is known: this host was started anew since then, or has no such process any more."""

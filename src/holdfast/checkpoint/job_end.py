@@ -34,9 +34,17 @@ class JobEnd(msgspec.Struct, frozen=True):
     #: Whether all rows can be seen that the job leaves. Those of a savepoint that it is stopped with are published
     #: behind the record, so that no driver can take another way by then.
     published: bool = True
+    #: Of the driver that recorded it.
+    attempt: int | None = None
 
     @classmethod
-    def now(cls, status: str, savepoint: CompletedCheckpoint | None = None, published: bool = True) -> JobEnd:
+    def now(
+        cls,
+        status: str,
+        savepoint: CompletedCheckpoint | None = None,
+        published: bool = True,
+        attempt: int | None = None,
+    ) -> JobEnd:
         return cls(
             status,
             time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
@@ -44,6 +52,7 @@ class JobEnd(msgspec.Struct, frozen=True):
             savepoint.checkpoint_id if savepoint is not None else None,
             savepoint.metadata.attempt if savepoint is not None else None,
             published,
+            attempt,
         )
 
     @classmethod
@@ -68,6 +77,12 @@ class JobEnd(msgspec.Struct, frozen=True):
         """Whether this is the savepoint that the job ended with."""
         numbers = job_id, self.savepoint_id, self.savepoint_attempt
         return (snapshot.job_id, snapshot.checkpoint_id, snapshot.attempt) == numbers
+
+    def is_overtaken(self, begun_behind: frozenset[int]) -> bool:
+        """Whether its driver recorded it when another one had the job, and had begun from a checkpoint of it. Whoever
+        takes an end up begins from nothing but the savepoint that the job ended with.
+        """
+        return not begun_behind <= {self.savepoint_id}
 
     def still_holds(self, newest_checkpoint: int | None) -> bool:
         """Not when the job went on already, and has a checkpoint from behind the savepoint that it ended with."""

@@ -27,7 +27,7 @@ class JobHome(ABC):
     def of(job_id: str, checkpoint: CheckpointSettings, zookeeper: ZooKeeperSettings | None) -> JobHome:
         if checkpoint.directory is not None:
             storage = FileCheckpointStorage(checkpoint.directory, job_id, checkpoint.inline_threshold)
-            directory = JobDirectory(checkpoint.directory, job_id)
+            directory = JobDirectory(checkpoint.directory, job_id, checkpoint.lease)
             if zookeeper is None:
                 return DirectoryHome(storage, directory, checkpoint.num_retained)
             return ZooKeeperHome(storage, directory, checkpoint.num_retained, zookeeper)
@@ -62,7 +62,7 @@ class DirectoryHome(JobHome):
         self._num_retained = num_retained
 
     def services(self) -> JobServices:
-        store = FileCompletedCheckpointStore(self.storage, self._num_retained)
+        store = FileCompletedCheckpointStore(self.storage, self._num_retained, self.leadership.check)
         return JobServices.local(self.storage, store, self.leadership)
 
 

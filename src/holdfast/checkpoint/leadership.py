@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from typing import ClassVar
 
+from holdfast.checkpoint.job_address import AddressNotice, JobAddress
 from holdfast.checkpoint.job_directory import JobDirectory
 from holdfast.checkpoint.job_end import JobEnd
-
-#: Called while one waits, with the seconds to wait. It may raise, to wait no longer.
-Pause = Callable[[float], None]
+from holdfast.checkpoint.lease import Pause
 
 
 class Leadership(ABC):
@@ -39,6 +37,11 @@ class Leadership(ABC):
     def next_attempt(self) -> int:
         """A number greater than that of every attempt before, of this driver or of another; durable on return."""
 
+    def begin_from(self, checkpoint_id: int) -> None:
+        """The attempt begins from this checkpoint of the job, 0 for none: where nothing else keeps late checkpoints of
+        earlier attempts away, it is recorded. Called ahead of everything that the attempt does to transactions.
+        """
+
     @property
     def in_doubt(self) -> bool:
         """Whether it cannot be known for now that this driver leads. Costs nothing; LeadershipLostError once it is
@@ -58,12 +61,14 @@ class Leadership(ABC):
         return False
 
     @abstractmethod
-    def publish_address(self, address: str) -> None:
-        """Where the server of this driver listens: seen by others while this driver leads, now or later."""
+    def publish_address(self, address: JobAddress, token: str | None = None) -> None:
+        """Where the server of this driver listens, and what requests about the job must bring: seen by others while
+        this driver leads, now or later.
+        """
 
     @abstractmethod
     def leader_address(self) -> str | None:
-        """The address that the leader published; None when there is none. Known to any driver."""
+        """The URL that the leader published; None when there is none. Known to any driver."""
 
 
 class SoleLeadership(Leadership):
@@ -86,42 +91,54 @@ class SoleLeadership(Leadership):
     def check(self) -> None:
         """It cannot be lost."""
 
-    def publish_address(self, address: str) -> None:
-        self._address = address
+    def publish_address(self, address: JobAddress, token: str | None = None) -> None:
+        self._address = address.url
 
     def leader_address(self) -> str | None:
         return self._address
 
 
 class DirectoryLeadership(Leadership):
-    """By the lock of the job's directory. The address of a driver that was killed stays until the next one leads."""
+    """By the lock of the job's directory, whose lease is watched until it runs out. The address of a driver that was
+    killed stays until the next one leads.
+    """
 
     def __init__(self, directory: JobDirectory) -> None:
         self._directory = directory
-        self._address: str | None = None
+        self._notice = AddressNotice(directory.address)
         self._leads = False
 
     def acquire(self, pause: Pause) -> JobEnd | None:
-        self._directory.lock()
+        self._directory.lock(pause)
         self._leads = True
-        self._directory.write_address(self._address)
+        self._notice.show()
         return None
 
     def release(self) -> None:
         if self._leads:
             self._leads = False
+            self._notice.hide()
             self._directory.unlock()
 
     def next_attempt(self) -> int:
-        return self._directory.next_attempt()
+        self._directory.check_locked()
+        number = self._directory.next_attempt()
+        self._notice.begin_attempt(number)
+        return number
+
+    def begin_from(self, checkpoint_id: int) -> None:
+        self._directory.begin_from(checkpoint_id)
+
+    @property
+    def in_doubt(self) -> bool:
+        return self._directory.in_doubt
 
     def check(self) -> None:
         self._directory.check_locked()
 
-    def publish_address(self, address: str) -> None:
-        self._address = address
-        if self._leads:
-            self._directory.write_address(address)
+    def publish_address(self, address: JobAddress, token: str | None = None) -> None:
+        self._notice.publish(address, token)
 
     def leader_address(self) -> str | None:
-        return self._directory.read_address()
+        address = self._directory.address.read()
+        return None if address is None else address.url

@@ -8,6 +8,7 @@ from holdfast.checkpoint.completed import CompletedCheckpoint, DamagedCheckpoint
 from holdfast.checkpoint.completed_store import CompletedCheckpointStore
 from holdfast.checkpoint.storage import CheckpointStorage, is_damage
 from holdfast.errors import CheckpointError, CorruptFileError, StorageError
+from holdfast.state.snapshot_files import METADATA_FILE
 
 _log = logging.getLogger(__name__)
 
@@ -21,9 +22,10 @@ def select_for_restore(
 ) -> CompletedCheckpoint | None:
     """The newest checkpoint all of whose bytes are what was written; None when the job has never completed one.
 
-    Newer ones that are damaged are reported and removed, so that no later recovery returns to them. Two things are
-    errors, and change nothing: to go back beyond a checkpoint whose rows may have been published, since that publishes
-    them again (unless this is accepted), and to find none that is readable, since that loses the state.
+    Newer ones that are damaged, and those that do not count, are reported and removed, so that no later recovery
+    returns to them. Two things are errors, and change nothing: to go back beyond a checkpoint whose rows may have been
+    published, since that publishes them again (unless this is accepted), and to find none that is readable, since that
+    loses the state.
     """
     candidates = _candidates(store)
     begun = store.commits_begun()
@@ -44,13 +46,21 @@ def select_for_restore(
     lost = {number for number in begun if number > (chosen.checkpoint_id if chosen else 0)}
     lost -= {candidate.checkpoint_id for candidate in candidates}
     if lost and not accept_repeated_output:
-        raise _lost(max(lost))
+        raise _lost(max(lost), f"{storage.location(max(lost))}/{METADATA_FILE}")
     unreadable = [candidate for candidate in candidates if isinstance(candidate, DamagedCheckpoint)]
     for damaged in {entry.checkpoint_id: entry for entry in [*skipped, *unreadable]}.values():
         _log.error("Checkpoint %d is damaged and left behind: %s", damaged.checkpoint_id, damaged.error)
         store.remove(damaged.checkpoint_id)
     for number in lost:
         store.remove(number)
+    for late in store.overtaken:
+        _log.warning(
+            "Checkpoint %d of attempt %d does not count and is removed: a later attempt had begun from an older one "
+            "when it was completed",
+            late.checkpoint_id,
+            late.metadata.attempt,
+        )
+        store.remove(late.checkpoint_id)
     return chosen
 
 
@@ -99,9 +109,9 @@ def _nothing_left(skipped: list[DamagedCheckpoint]) -> CheckpointError:
     return error
 
 
-def _lost(checkpoint_id: int) -> CheckpointError:
+def _lost(checkpoint_id: int, path: str) -> CheckpointError:
     return CheckpointError(
-        f"rows of checkpoint {checkpoint_id} may have been published, and its _metadata is missing: an earlier "
+        f"rows of checkpoint {checkpoint_id} may have been published, and its metadata, {path}, is missing: an earlier "
         "checkpoint would publish them again. Bring the file back from a copy, or accept repeated rows with "
         f"{ACCEPT_REPEATS_OPTION}: true"
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import secrets
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +15,7 @@ from holdfast.checkpoint.savepoint_contents import describe_states
 from holdfast.checkpoint.shared_files import metadata_handles, referenced_files
 from holdfast.errors import CheckpointError, HoldfastError, StorageError
 from holdfast.state.handles import CheckpointMetadata, CheckpointRequest, SavepointFormat
+from holdfast.state.pickled_states import named_states
 from holdfast.state.savepoint_files import IN_PROGRESS_FILE, NOTE_PREFIX, SavepointWriter, is_inside
 from holdfast.state.snapshot_files import METADATA_FILE, FileSnapshotReader
 from holdfast.storage.filesystem import Storage, final_name, is_missing
@@ -24,6 +26,8 @@ RELOCATABLE = "relocatable"
 FORMAT = "format"
 #: The states of a canonical savepoint, for people and other programs.
 STATES = "states"
+#: What of it is pickled, and what declares its type: a line for each state, for people.
+PICKLED = "pickled"
 
 
 @dataclass(frozen=True)
@@ -63,6 +67,9 @@ class SavepointLocation:
         properties = {FORMAT: _format_of(metadata), **metadata.properties, RELOCATABLE: True}
         if properties[FORMAT] == SavepointFormat.CANONICAL:
             properties[STATES] = describe_states(metadata)
+        pickled = [state.advice() for state in named_states(metadata, self.reader())]
+        if pickled:
+            properties[PICKLED] = pickled
         storage = Storage.for_uri(self.path)
         complete = msgspec.structs.replace(metadata, properties=properties)
         if not storage.create_exclusive(METADATA_FILE, encode_metadata(complete, indent=1)):
@@ -71,6 +78,8 @@ class SavepointLocation:
             _sweep(storage, complete)
         except StorageError as error:
             _log.warning("The savepoint %s is complete; a file that it does not need stays: %s", self.path, error)
+        for line in pickled:
+            _log.warning("In the savepoint %s, %s", self.path, line)
         return self.path
 
     def discard(self) -> None:
@@ -79,6 +88,14 @@ class SavepointLocation:
         # First: who writes a note now looks for it afterwards, and takes the note away when it is gone.
         storage.delete(IN_PROGRESS_FILE)
         storage.delete_dir("")
+
+
+def pickled_in_savepoint(path: str) -> list[str]:
+    """What of a savepoint is pickled, in lines for people; nothing where it cannot be read any more."""
+    with suppress(HoldfastError):
+        _, metadata = _open(path)
+        return list(metadata.properties.get(PICKLED, []))
+    return []
 
 
 def dispose_savepoint(path: str) -> None:

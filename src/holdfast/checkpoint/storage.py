@@ -46,6 +46,10 @@ class CheckpointStorage(ABC):
     def reader(self) -> SnapshotReader: ...
 
     @abstractmethod
+    def location(self, checkpoint_id: int) -> str:
+        """Where a checkpoint is, whether or not it exists."""
+
+    @abstractmethod
     def write_metadata(self, metadata: CheckpointMetadata) -> str:
         """Make the checkpoint visible, durably and at once, and give its location. After an error it is not visible."""
 
@@ -110,13 +114,27 @@ class FileCheckpointStorage(CheckpointStorage):
         return self._storage.location(checkpoint_folder(checkpoint_id))
 
     def write_metadata(self, metadata: CheckpointMetadata) -> str:
-        path = _metadata_path(metadata.checkpoint_id)
-        if not self._storage.create_exclusive(path, encode_metadata(metadata)):
+        path, content = _metadata_path(metadata.checkpoint_id), encode_metadata(metadata)
+        created = self._storage.create_exclusive(path, content)
+        if not created and self._is_late(metadata):
+            self.discard(metadata.checkpoint_id)
+            created = self._storage.create_exclusive(path, content)
+        if not created:
             raise StorageError(
                 f"{self._storage.location(path)} exists already: another driver works in this directory. Stop one of "
                 "the two, or give the jobs different ids."
             )
         return self.location(metadata.checkpoint_id)
+
+    def _is_late(self, metadata: CheckpointMetadata) -> bool:
+        """Whether a driver of an earlier attempt completed the checkpoint of this number since the attempt of
+        ``metadata`` began. It does not count: numbers that were there at that time are not drawn.
+        """
+        number = metadata.checkpoint_id
+        late = self.read_metadata(number).attempt < metadata.attempt and number not in self.commits_begun()
+        if late:
+            _log.warning("Checkpoint %d of an earlier attempt was completed late: it does not count", number)
+        return late
 
     def read_metadata(self, checkpoint_id: int) -> CheckpointMetadata:
         path = _metadata_path(checkpoint_id)
@@ -223,6 +241,9 @@ class MemoryCheckpointStorage(CheckpointStorage):
     def reader(self) -> InlineSnapshotReader:
         return InlineSnapshotReader()
 
+    def location(self, checkpoint_id: int) -> str:
+        return f"<driver memory>/{checkpoint_folder(checkpoint_id)}"
+
     def write_metadata(self, metadata: CheckpointMetadata) -> str:
         for handle in metadata_handles(metadata):
             if handle.inline is None:
@@ -230,7 +251,7 @@ class MemoryCheckpointStorage(CheckpointStorage):
                     f"the snapshot file {handle.path} cannot be part of a checkpoint in the driver's memory"
                 )
         self._seen.add(metadata.checkpoint_id)
-        return f"<driver memory>/{checkpoint_folder(metadata.checkpoint_id)}"
+        return self.location(metadata.checkpoint_id)
 
     def discard(self, checkpoint_id: int) -> None:
         self._begun.discard(checkpoint_id)

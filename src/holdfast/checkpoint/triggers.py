@@ -48,6 +48,8 @@ class SnapshotTrigger:
     drain: bool = False
     #: The job is cancelled behind the savepoint.
     cancel_job: bool = False
+    #: Whether its failure is one of those that a job tolerates only so many of; not where the job can do without it.
+    counts: bool = True
     outcome: Future[CompletedCheckpoint] = field(default_factory=Future)
     #: The snapshot, once it is there.
     completed: CompletedCheckpoint | None = None

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.cli.errors import CommandError
-from holdfast.cli.rest_client import RestClient, job_path
+from holdfast.cli.places import Place
+from holdfast.cli.rest_client import RestClient, job_path, server_url
 from holdfast.common import rest_options
 from holdfast.common.config_files import find_config_file, read_config_file
 from holdfast.common.configuration import Configuration
@@ -29,20 +30,21 @@ _WAITING = ("CREATED", "INITIALIZING", "SUSPENDED")
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where commands look for drivers. ``address`` is that of one job server, and then nothing else is looked at."""
+class HostPlace(Place):
+    """The drivers of this host, and those that lead jobs by ZooKeeper. ``address`` is that of one job server, and then
+    nothing else is looked at."""
 
     configuration: Configuration
     address: str | None = None
 
     @staticmethod
-    def named(jobs_dir: str | None, address: str | None) -> Place:
+    def named(jobs_dir: str | None, address: str | None) -> HostPlace:
         """By the configuration file, if there is one, and what the command line says."""
         file = find_config_file(os.environ, Path.cwd())
         configuration = read_config_file(file) if file is not None else Configuration()
         if jobs_dir is not None:
             configuration.set_string(rest_options.JOBS_DIRECTORY.key, jobs_dir)
-        return Place(configuration, address)
+        return HostPlace(configuration, address)
 
     @property
     def directory(self) -> Path:
@@ -80,12 +82,23 @@ class Place:
     def _client(self, address: str) -> RestClient:
         told = self.configuration.get(rest_options.TOKEN_FILE)
         token_file = Path(told).expanduser() if told else self.directory / "token"
-        url = address if "://" in address else f"http://{address}"
         authority = self.configuration.get(rest_options.TLS_AUTHORITY)
-        return RestClient(url.rstrip("/"), read_token(token_file) if token_file.exists() else None, authority)
+        return RestClient(server_url(address), read_token(token_file) if token_file.exists() else None, authority)
+
+    def only_job(self) -> str | None:
+        return None
+
+    def checkpoint_statistics(self, job_id: str) -> dict[str, Any]:
+        """From the driver of the job, or from the history of one that ended."""
+        if self.address is None and not any(record.has(job_id) for record in self.records()):
+            archived = self.archive().read(job_id)
+            if archived is not None and "/checkpoints" in archived.resources:
+                kept: dict[str, Any] = archived.resources["/checkpoints"]
+                return kept
+        told: dict[str, Any] = self.client_for(job_id).get(job_path(job_id, "/checkpoints"))
+        return told
 
     def client_for(self, job_id: str) -> RestClient:
-        """To the driver of a job."""
         at_address = self.client_at_address()
         if at_address is not None:
             return at_address
@@ -99,12 +112,11 @@ class Place:
             raise CommandError(f"Job {job_id} has ended: it is {archived.status}.")
         raise CommandError(
             f"No driver in {self.directory} runs a job {job_id}. 'holdfast list' shows the jobs that run; a driver on "
-            "another host is reached with -m HOST:PORT."
+            "another host is reached with -m HOST:PORT, or through its checkpoint directory with -c URI."
         )
 
     def jobs(self, application_id: str | None = None) -> Iterator[dict[str, Any]]:
-        """The overview of every job: of living drivers, of those of one Spark application alone where one is given,
-        and of the history."""
+        """Of living drivers, and of the history where no application is given."""
         at_address = self.client_at_address()
         if at_address is not None:
             yield from at_address.get("/jobs/overview")["jobs"]

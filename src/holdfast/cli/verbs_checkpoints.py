@@ -10,9 +10,8 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
-from holdfast.cli.arguments import Address, AsJson, JobId, JobsDir
-from holdfast.cli.drivers import Place
-from holdfast.cli.errors import CommandError, UsageError
+from holdfast.cli.arguments import Address, AsJson, Checkpoints, JobId, JobsDir, place_of
+from holdfast.cli.errors import CommandError
 from holdfast.cli.output import Output
 from holdfast.cli.rest_client import RestClient, job_path
 
@@ -25,20 +24,20 @@ def checkpoints(
     interval: Annotated[float, typer.Option("--interval", min=0.1, help="Seconds between two looks.")] = 1.0,
     address: Address = None,
     jobs_dir: JobsDir = None,
+    directory: Checkpoints = None,
     as_json: AsJson = False,
 ) -> None:
     """Show the checkpoints and savepoints of a job with state, size and durations."""
-    if job is None:
-        raise UsageError("Missing JobID. Specify a JobID to show its checkpoints.")
-    place = Place.named(jobs_dir, address)
+    place = place_of(jobs_dir, address, directory)
+    job_id = place.job_named(job, "Missing JobID. Specify a JobID to show its checkpoints.")
     if follow and not as_json:
-        _follow(place.client_for(job), job, interval)
+        _follow(place.client_for(job_id), job_id, interval)
         return
-    statistics = _statistics(place, job)
+    statistics = place.checkpoint_statistics(job_id)
     output = Output(as_json)
     output.document(statistics)
     if not as_json:
-        Console().print(table(job, statistics))
+        Console().print(table(job_id, statistics))
 
 
 def table(job_id: str, statistics: dict[str, Any]) -> Table:
@@ -73,17 +72,6 @@ def size_text(size: int) -> str:
         if size >= factor:
             return f"{size / factor:.1f} {unit}"
     return f"{size} B"
-
-
-def _statistics(place: Place, job_id: str) -> dict[str, Any]:
-    """From the driver of the job, or from the history of one that ended."""
-    if place.address is None and not any(record.has(job_id) for record in place.records()):
-        archived = place.archive().read(job_id)
-        if archived is not None and "/checkpoints" in archived.resources:
-            found: dict[str, Any] = archived.resources["/checkpoints"]
-            return found
-    answer: dict[str, Any] = place.client_for(job_id).get(job_path(job_id, "/checkpoints"))
-    return answer
 
 
 def _follow(client: RestClient, job_id: str, interval: float) -> None:

@@ -7,8 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from holdfast.cli.arguments import Address, AsJson, JobsDir
-from holdfast.cli.drivers import Place
+from holdfast.cli.arguments import Address, AsJson, Checkpoints, JobsDir, place_of
 from holdfast.cli.output import WAITING, Output
 
 _ENDED = ("FINISHED", "CANCELED", "FAILED")
@@ -28,6 +27,7 @@ def list_jobs(
     ] = None,
     address: Address = None,
     jobs_dir: JobsDir = None,
+    checkpoints: Checkpoints = None,
     as_json: AsJson = False,
 ) -> None:
     """List running and scheduled jobs."""
@@ -35,7 +35,8 @@ def list_jobs(
     output.line(WAITING)
     if not (running or scheduled or everything):
         running = scheduled = True
-    jobs = sorted(Place.named(jobs_dir, address).jobs(application), key=lambda job: (job["start-time"], job["jid"]))
+    found = place_of(jobs_dir, address, checkpoints).jobs(application)
+    jobs = sorted(found, key=lambda job: (job["start-time"], job["jid"]))
     active = [job for job in jobs if job["state"] not in (*_ENDED, "CREATED", "INITIALIZING")]
     waiting = [job for job in jobs if job["state"] in ("CREATED", "INITIALIZING")]
     ended = [job for job in jobs if job["state"] in _ENDED]

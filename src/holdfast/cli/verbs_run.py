@@ -13,11 +13,11 @@ from typing import Annotated
 import typer
 
 from holdfast.cli.arguments import AsJson, JobsDir, absolute_path
-from holdfast.cli.drivers import Place
+from holdfast.cli.drivers import HostPlace
 from holdfast.cli.errors import CommandError, UsageError
 from holdfast.cli.output import Output
-from holdfast.cli.program import run_program
-from holdfast.common import options, rest_options
+from holdfast.cli.program import import_path, run_program
+from holdfast.common import options, rest_options, spark_options
 from holdfast.common.configuration import Configuration
 from holdfast.common.run_settings import PLAN_VARIABLE, RUN_VARIABLE, SUBMITTED, encode_run_settings
 from holdfast.server.jobs_directory import JobsDirectory, new_driver_name
@@ -39,6 +39,9 @@ FromSavepoint = Annotated[
 AllowNonRestored = Annotated[
     bool, typer.Option("-n", "--allowNonRestoredState", help="Start although operators of the snapshot are missing.")
 ]
+AllowPickle = Annotated[
+    bool, typer.Option("--allow-pickle", help="Start although state of the snapshot is pickled, which can run code.")
+]
 Claim = Annotated[
     ClaimModeName | None,
     typer.Option("-cm", "--claimMode", "-rm", "--restoreMode", case_sensitive=False, help="Who owns that snapshot."),
@@ -46,6 +49,10 @@ Claim = Annotated[
 Parallelism = Annotated[int | None, typer.Option("-p", "--parallelism", min=1, help="Subtasks of operators.")]
 Settings = Annotated[list[str] | None, typer.Option("-D", metavar="KEY=VALUE", help="A setting; may be repeated.")]
 PythonFile = Annotated[str | None, typer.Option("-py", "--python", metavar="FILE", help="The program.")]
+PythonFiles = Annotated[
+    str | None,
+    typer.Option("-pyfs", "--pyFiles", metavar="FILES", help="Modules for the executors, with commas between them."),
+]
 Arguments = Annotated[
     list[str] | None, typer.Argument(metavar="[PROGRAM] [ARGUMENTS]...", show_default=False, help="Passed on as is.")
 ]
@@ -55,11 +62,13 @@ def run(
     arguments: Arguments = None,
     from_savepoint: FromSavepoint = None,
     allow_non_restored: AllowNonRestored = False,
+    allow_pickle: AllowPickle = False,
     claim: Claim = None,
     parallelism: Parallelism = None,
     detached: Annotated[bool, typer.Option("-d", "--detached", help="Return when the job is submitted.")] = False,
     settings: Settings = None,
     python: PythonFile = None,
+    python_files: PythonFiles = None,
     jobs_dir: JobsDir = None,
     as_json: AsJson = False,
 ) -> None:
@@ -67,21 +76,29 @@ def run(
 
     Settings of the command line win over the configuration file, and those of the program over both.
     """
-    program, rest = _program(python, arguments or [])
-    told = _told(settings or [], parallelism)
+    program, rest = program_of(python, arguments or [])
+    told = told_settings(settings or [], parallelism)
     if from_savepoint is not None:
         told.set_string(options.RECOVERY_PATH.key, absolute_path(from_savepoint))
+    modules = [absolute_path(file) for file in spark_options.PYTHON_FILES.parse(python_files or "")]
+    if modules:
+        told.set_string(spark_options.PYTHON_FILES.key, spark_options.PYTHON_FILES.kind.show(modules))
     if allow_non_restored:
         told.set_string(options.RECOVERY_IGNORE_UNCLAIMED.key, "true")
+    if allow_pickle:
+        told.set_string(options.STATE_ALLOW_PICKLE.key, "true")
     if claim is not None:
         told.set_string(options.RECOVERY_CLAIM_MODE.key, claim.name)
     if jobs_dir is not None:
         told.set_string(rest_options.JOBS_DIRECTORY.key, str(Path(jobs_dir).absolute()))
     variables = {RUN_VARIABLE: encode_run_settings(told.to_dict())}
     if detached:
-        _run_detached(program, rest, variables, Place.named(jobs_dir, None), Output(as_json))
+        searched = [*map(import_path, modules), *filter(None, [os.environ.get("PYTHONPATH")])]
+        variables |= {"PYTHONPATH": os.pathsep.join(searched)} if modules else {}
+        _run_detached(program, rest, variables, HostPlace.named(jobs_dir, None), Output(as_json))
     else:
         os.environ.update(variables)
+        sys.path[:0] = map(import_path, modules)
         run_program(program, rest)
 
 
@@ -89,14 +106,14 @@ def info(
     arguments: Arguments = None, parallelism: Parallelism = None, settings: Settings = None, python: PythonFile = None
 ) -> None:
     """Print the plan of a program as JSON. The program runs up to its execute(), and nothing is started."""
-    program, rest = _program(python, arguments or [])
+    program, rest = program_of(python, arguments or [])
     os.environ[PLAN_VARIABLE] = "1"
-    os.environ[RUN_VARIABLE] = encode_run_settings(_told(settings or [], parallelism).to_dict())
+    os.environ[RUN_VARIABLE] = encode_run_settings(told_settings(settings or [], parallelism).to_dict())
     run_program(program, rest)
     raise CommandError(f"The program {program} ended without a call of execute(): there is no plan.")
 
 
-def _program(python: str | None, arguments: list[str]) -> tuple[str, list[str]]:
+def program_of(python: str | None, arguments: list[str]) -> tuple[str, list[str]]:
     if python is None and not arguments:
         raise UsageError("The program is missing. Specify a Python file to run.")
     program, rest = (python, arguments) if python is not None else (arguments[0], arguments[1:])
@@ -107,7 +124,7 @@ def _program(python: str | None, arguments: list[str]) -> tuple[str, list[str]]:
     return program, rest
 
 
-def _told(settings: list[str], parallelism: int | None) -> Configuration:
+def told_settings(settings: list[str], parallelism: int | None) -> Configuration:
     told = Configuration()
     for setting in settings:
         key, equals, value = setting.partition("=")
@@ -119,7 +136,7 @@ def _told(settings: list[str], parallelism: int | None) -> Configuration:
     return told
 
 
-def _run_detached(program: str, rest: list[str], variables: dict[str, str], place: Place, output: Output) -> None:
+def _run_detached(program: str, rest: list[str], variables: dict[str, str], place: HostPlace, output: Output) -> None:
     directory, driver = JobsDirectory(place.directory), new_driver_name()
     directory.prepare()
     directory.drop_old_logs()

@@ -7,10 +7,21 @@ from typing import Annotated, Any
 import typer
 
 from holdfast.checkpoint.savepoint import dispose_savepoint
-from holdfast.cli.arguments import Address, AsJson, Detached, Format, FormatType, JobId, JobsDir, absolute_path
-from holdfast.cli.drivers import Place
+from holdfast.cli.arguments import (
+    Address,
+    AsJson,
+    Checkpoints,
+    Detached,
+    Format,
+    FormatType,
+    JobId,
+    JobsDir,
+    absolute_path,
+    place_of,
+)
 from holdfast.cli.errors import UsageError
 from holdfast.cli.output import WAITING, Output
+from holdfast.cli.places import Place
 from holdfast.cli.rest_client import RestClient, job_path
 from holdfast.cli.waiting import await_operation
 
@@ -25,15 +36,17 @@ def savepoint(
     ] = None,
     address: Address = None,
     jobs_dir: JobsDir = None,
+    checkpoints: Checkpoints = None,
     as_json: AsJson = False,
 ) -> None:
     """Trigger a savepoint of a running job, or dispose of one."""
     output = Output(as_json)
+    place = place_of(jobs_dir, address, checkpoints)
     if dispose is not None:
-        _dispose(Place.named(jobs_dir, address), dispose, output)
+        _dispose(place, dispose, output)
         return
-    job_id = _needed(job, "Missing JobID. Specify a Job ID to trigger a savepoint.")
-    client = Place.named(jobs_dir, address).client_for(job_id)
+    job_id = place.job_named(job, "Missing JobID. Specify a Job ID to trigger a savepoint.")
+    client = place.client_for(job_id)
     output.line(f"Triggering savepoint for job {job_id}.")
     output.line(WAITING)
     body = _body("target-directory", directory, {"cancel-job": False, "formatType": format_type.name})
@@ -52,12 +65,14 @@ def stop(
     detached: Detached = False,
     address: Address = None,
     jobs_dir: JobsDir = None,
+    checkpoints: Checkpoints = None,
     as_json: AsJson = False,
 ) -> None:
     """Stop a job with a savepoint."""
     output = Output(as_json)
-    job_id = _needed(job, "Missing JobID. Specify a JobID to stop a job.")
-    client = Place.named(jobs_dir, address).client_for(job_id)
+    place = place_of(jobs_dir, address, checkpoints)
+    job_id = place.job_named(job, "Missing JobID. Specify a JobID to stop a job.")
+    client = place.client_for(job_id)
     doing = "Draining" if drain else "Suspending"
     output.line(f'{doing} job "{job_id}" with a {format_type.name} savepoint.')
     output.line(f"Triggering stop-with-savepoint for job {job_id}.")
@@ -74,12 +89,15 @@ def cancel(
     ] = False,
     address: Address = None,
     jobs_dir: JobsDir = None,
+    checkpoints: Checkpoints = None,
     as_json: AsJson = False,
 ) -> None:
     """Cancel a job."""
     output = Output(as_json)
-    directory, job_id = _directory_and_job(names or [], with_savepoint)
-    client = Place.named(jobs_dir, address).client_for(job_id)
+    place = place_of(jobs_dir, address, checkpoints)
+    directory, job = _directory_and_job(names or [], with_savepoint)
+    job_id = place.job_named(job, "Missing JobID. Specify a JobID to cancel a job.")
+    client = place.client_for(job_id)
     if not with_savepoint:
         output.line(f"Cancelling job {job_id}.")
         client.patch(job_path(job_id, "?mode=cancel"))
@@ -104,12 +122,14 @@ def checkpoint(
     full: Annotated[bool, typer.Option("-full", "--full", help="Write all state, not only what changed.")] = False,
     address: Address = None,
     jobs_dir: JobsDir = None,
+    checkpoints: Checkpoints = None,
     as_json: AsJson = False,
 ) -> None:
     """Trigger a checkpoint of a running job."""
     output = Output(as_json)
-    job_id = _needed(job, "Missing JobID. Specify a Job ID to manipulate checkpoint.")
-    client = Place.named(jobs_dir, address).client_for(job_id)
+    place = place_of(jobs_dir, address, checkpoints)
+    job_id = place.job_named(job, "Missing JobID. Specify a Job ID to manipulate checkpoint.")
+    client = place.client_for(job_id)
     kind = "FULL" if full else "CONFIGURED"
     output.line(f"Triggering checkpoint for job {job_id}.")
     output.line(WAITING)
@@ -133,9 +153,12 @@ def _follow_savepoint(
     with output.progress(WAITING):
         done = await_operation(client, job_path(job_id, f"/savepoints/{trigger}"), f"The savepoint of job {job_id}")
     output.line(f"Savepoint completed. Path: {done['location']}")
+    pickled = done.get("pickled", [])
+    for line in pickled:
+        output.line(f"WARNING: {line}")
     if verb == "savepoints":
         output.line("You can resume your program from this savepoint with the run command.")
-    output.document({"job-id": job_id, "request-id": trigger, "location": done["location"]})
+    output.document({"job-id": job_id, "request-id": trigger, "location": done["location"], "pickled": pickled})
 
 
 def _dispose(place: Place, path: str, output: Output) -> None:
@@ -153,19 +176,11 @@ def _dispose(place: Place, path: str, output: Output) -> None:
     output.document({"savepoint-path": path})
 
 
-def _directory_and_job(names: list[str], with_savepoint: bool) -> tuple[str | None, str]:
+def _directory_and_job(names: list[str], with_savepoint: bool) -> tuple[str | None, str | None]:
     """``-s [directory] job``: the job comes last."""
-    if not names:
-        raise UsageError("Missing JobID. Specify a JobID to cancel a job.")
     if len(names) > (2 if with_savepoint else 1):
         raise UsageError(f"Too many arguments: {' '.join(names)}. Expected one job to cancel.")
-    return (names[0] if len(names) > 1 else None), names[-1]
-
-
-def _needed(job: str | None, message: str) -> str:
-    if job is None:
-        raise UsageError(message)
-    return job
+    return (names[0] if len(names) > 1 else None), (names[-1] if names else None)
 
 
 def _body(field: str, directory: str | None, others: dict[str, Any]) -> dict[str, Any]:

@@ -14,9 +14,9 @@ from holdfast.state.handles import SavepointFormat
 
 if TYPE_CHECKING:
     from holdfast.checkpoint.statistics import CheckpointStatisticsTracker
-    from holdfast.graph.submission import RunningJob
-    from holdfast.spark.execution_graph import ExecutionGraph
-    from holdfast.spark.job import JobHistory
+    from holdfast.job.execution_graph import ExecutionGraph
+    from holdfast.job.job import JobHistory
+    from holdfast.job.running_job import RunningJob
 
 
 class JobClient:
@@ -26,7 +26,7 @@ class JobClient:
         self._job = job
 
     def get_job_id(self) -> JobID:
-        return JobID(self._job.graph.job_id)
+        return JobID(self._job.job_id)
 
     def get_job_status(self) -> CompletableFuture[JobStatus]:
         return CompletableFuture.completed(JobStatus[self._job.master.history.status.name])
@@ -81,7 +81,7 @@ class JobClient:
             if error is not None:
                 ended.set_exception(error)
             else:
-                ended.set_result(JobExecutionResult(self._job.graph.job_id, self._job.master.history))
+                ended.set_result(JobExecutionResult(self._job.job_id, self._job.master.history))
 
         self._job.on_end(settle)
         return ended

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from holdfast.common.job_id import JobID
-from holdfast.spark.job import JobHistory
+from holdfast.job.job import JobHistory
 
 
 class JobExecutionResult:

@@ -101,6 +101,11 @@ def format_memory(size: int) -> str:
     return f"{size} bytes"
 
 
+def _parts(text: str) -> list[str]:
+    # A list of a YAML file is joined with semicolons.
+    return [part.strip() for part in re.split("[,;]", text) if part.strip()]
+
+
 def _parse_boolean(text: str) -> bool:
     return {"true": True, "false": False}[text.lower()]
 
@@ -111,6 +116,9 @@ BOOLEAN = Kind("boolean", "'true' or 'false'", _parse_boolean, lambda value: str
 INTEGER = Kind("integer", "a whole number", int)
 FLOAT = Kind("number", "a number", float)
 TEXT = Kind("text", "text", str)
+NAMES = Kind(
+    "list of texts", "texts with commas between them", lambda text: tuple(_parts(text)), lambda names: ",".join(names)
+)
 
 
 def choice(values: Mapping[str, T]) -> Kind[T]:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from holdfast.common.backend_options import ROCKSDB, ROCKSDB_WITHOUT_EFFECT
 from holdfast.common.high_availability_options import HIGH_AVAILABILITY, HIGH_AVAILABILITY_WITHOUT_EFFECT
+from holdfast.common.lease_options import LEASE
 from holdfast.common.option_types import BOOLEAN, DURATION, FLOAT, INTEGER, MEMORY, TEXT, Option, choice
 from holdfast.common.rest_options import REST
+from holdfast.common.spark_options import SPARK
 from holdfast.types.settings import CheckpointMode, ClaimMode, ExecutionMode, RestartKind, Retention, StorageKind
 
 _CHECKPOINTING = "execution.checkpointing."
@@ -138,7 +140,8 @@ LOCAL_DIRECTORY: Option[str | None] = Option(
     "holdfast.state.local-dir",
     TEXT,
     None,
-    "Directory on every executor's host for the stores of keyed state.",
+    "Directory on every executor's host for the stores of keyed state. It is made for the user of the executors alone, "
+    "and refused when somebody else made it or can write to it.",
     default_text="a directory of the user in the host's temporary directory",
 )
 
@@ -251,6 +254,14 @@ RECOVERY_FROM_LOCAL: Option[bool] = Option(
     "After a failure, a subtask on a host that still has its keyed state as of the restored checkpoint goes on with "
     "that instead of reading the checkpoint's files. On by default, unlike in Flink.",
     older=("state.backend.local-recovery",),
+)
+STATE_ALLOW_PICKLE: Option[bool] = Option(
+    "holdfast.state.allow-pickle",
+    BOOLEAN,
+    False,
+    "Start from a checkpoint or savepoint although some of its state is pickled (`--allow-pickle`): whoever can write "
+    "that snapshot then runs code in the job. Without it such a start is refused, naming the states. A job's own "
+    "checkpoints, which it goes on from after a failure, are not meant.",
 )
 RECOVERY_ACCEPT_REPEATS: Option[bool] = Option(
     "holdfast.recovery.accept-repeated-output",
@@ -391,6 +402,8 @@ ALL: tuple[Option[object], ...] = (
     *HIGH_AVAILABILITY,
     *ROCKSDB,
     *REST,
+    *SPARK,
+    *LEASE,
 )
 
 #: Every spelling of every option, in lower case.

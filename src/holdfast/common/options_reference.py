@@ -17,6 +17,7 @@ _SECTIONS = (
         ("rest.", "holdfast.rest.", "security.", "holdfast.jobs-dir", "holdfast.history.",
          "jobmanager.archive.", "historyserver.", "web."),
     ),
+    ("Spark", ("holdfast.spark.",)),
     ("Job and epochs", ("",)),
 )
 

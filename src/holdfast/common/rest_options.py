@@ -56,8 +56,8 @@ ADVERTISED_ADDRESS: Option[str | None] = Option(
     "rest.address",
     TEXT,
     None,
-    "Host name under which clients reach the job server.",
-    default_text="the bind address",
+    "Host name under which clients reach the job server. It is left beside the checkpoints of jobs, too.",
+    default_text="the bind address; where that is `0.0.0.0`, `spark.driver.host`",
 )
 AUTHENTICATION: Option[bool] = Option(
     "rest.auth.type",
@@ -80,6 +80,30 @@ MAX_BODY: Option[int] = Option(
     "A request with a longer body is refused.",
     least=1 << 10,
     most=1 << 30,
+)
+MAX_CONNECTIONS: Option[int] = Option(
+    "holdfast.rest.max-connections",
+    INTEGER,
+    200,
+    "Connections to the job server at a time. With one more, the oldest one over which no token came is closed. In a "
+    "process that is short of file descriptors there are fewer.",
+    least=1,
+)
+MAX_CONNECTIONS_PER_ADDRESS: Option[int] = Option(
+    "holdfast.rest.max-connections-per-address",
+    INTEGER,
+    100,
+    "Connections from one address at a time. With one more, the oldest one of that address over which no token came is "
+    "closed.",
+    least=1,
+)
+REQUEST_TIMEOUT: Option[int] = Option(
+    "holdfast.rest.request-timeout",
+    DURATION,
+    10_000,
+    "How long the head of a request may take to arrive, and from then on its body. A slower one is answered with 408, "
+    "and its connection closed.",
+    least=100,
 )
 STORE_DURATION: Option[int] = Option(
     "rest.async.store-duration",

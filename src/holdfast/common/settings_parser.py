@@ -6,7 +6,7 @@ import difflib
 from dataclasses import dataclass
 from typing import Any
 
-from holdfast.common import high_availability_options, options
+from holdfast.common import high_availability_options, lease_options, options, spark_options
 from holdfast.common.backend_options import ROCKSDB
 from holdfast.common.configuration import Configuration
 from holdfast.errors import ConfigurationError
@@ -18,10 +18,12 @@ from holdfast.types.settings import (
     ExponentialDelaySettings,
     FailureRateSettings,
     FixedDelaySettings,
+    LeaseSettings,
     NoRestartSettings,
     RecoverySettings,
     RestartKind,
     RestartSettings,
+    SparkSettings,
     StorageKind,
     ZooKeeperAccess,
     ZooKeeperSettings,
@@ -45,7 +47,7 @@ class ParsedSettings:
     backend: BackendSettings
     epoch: EpochSettings
     recovery: RecoverySettings
-    spark: dict[str, str]
+    spark: SparkSettings
     parallelism: int | None
     max_parallelism: int | None
     job_id: str | None
@@ -69,13 +71,24 @@ def parse_settings(configuration: Configuration) -> ParsedSettings:
         backend=backend_settings(configuration),
         epoch=epoch_settings(configuration),
         recovery=recovery_settings(configuration),
-        spark={key: value for key, value in configuration.to_dict().items() if key.startswith("spark.")},
+        spark=spark_settings(configuration),
         parallelism=configuration.get(options.PARALLELISM),
         max_parallelism=None if max_parallelism == -1 else max_parallelism,
         job_id=configuration.get(options.JOB_ID),
         mode=configuration.get(options.EXECUTION_MODE),
         chaining=configuration.get(options.OPERATOR_CHAINING),
         zookeeper=_zookeeper_of_job(configuration),
+    )
+
+
+def spark_settings(configuration: Configuration) -> SparkSettings:
+    without = configuration.get(spark_options.SPARK_INTERNALS_WITHOUT)
+    return SparkSettings(
+        conf={key: value for key, value in configuration.to_dict().items() if key.startswith("spark.")},
+        internals=configuration.get(spark_options.SPARK_INTERNALS),
+        without=frozenset(filter(None, (name.strip() for name in without.split(",")))),
+        executor_wait_ms=configuration.get(spark_options.EXECUTOR_WAIT),
+        python_files=configuration.get(spark_options.PYTHON_FILES),
     )
 
 
@@ -110,7 +123,19 @@ def checkpoint_settings(configuration: Configuration) -> CheckpointSettings:
         inline_threshold=get(options.CHECKPOINT_INLINE_THRESHOLD),
         upload_wait_ms=get(options.UPLOAD_WAIT),
         heartbeat_timeout_ms=get(options.UPLOAD_HEARTBEAT_TIMEOUT),
+        lease=lease_settings(configuration),
     )
+
+
+def lease_settings(configuration: Configuration) -> LeaseSettings:
+    interval, timeout = lease_options.LEASE_INTERVAL, lease_options.LEASE_TIMEOUT
+    found = LeaseSettings(configuration.get(interval), configuration.get(timeout))
+    if found.timeout_ms <= 2 * found.interval_ms:
+        raise ConfigurationError(
+            f"The option '{timeout.key}' is {found.timeout_ms} ms and '{interval.key}' is {found.interval_ms} ms; "
+            "expected a timeout of more than two intervals, so that one late renewal costs nothing"
+        )
+    return found
 
 
 def restart_settings(configuration: Configuration, checkpointing: bool) -> RestartSettings:
@@ -165,6 +190,7 @@ def recovery_settings(configuration: Configuration) -> RecoverySettings:
         ignore_unclaimed=get(options.RECOVERY_IGNORE_UNCLAIMED),
         accept_repeated_output=get(options.RECOVERY_ACCEPT_REPEATS),
         change_max_parallelism=get(options.RECOVERY_CHANGE_MAX_PARALLELISM),
+        allow_pickle=get(options.STATE_ALLOW_PICKLE),
         claim=get(options.RECOVERY_CLAIM_MODE),
         from_local=get(options.RECOVERY_FROM_LOCAL),
     )

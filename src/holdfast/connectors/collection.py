@@ -14,6 +14,7 @@ from holdfast.runtime.source import ReaderContext, ReadLimit, Source, SourceRead
 from holdfast.types.arrow import row_writer
 from holdfast.types.information import TypeInformation
 from holdfast.types.resolve import resolve
+from holdfast.types.typeinfo import Types
 
 #: At most MAX_BATCH_ROWS rows: columns where a type was declared, else the values themselves.
 _Chunk: TypeAlias = pa.RecordBatch | list[Any]
@@ -42,6 +43,9 @@ class CollectionSource(Source):
 
     def output_type(self) -> TypeInformation | None:
         return self._type if self._typed else None
+
+    def position_type(self) -> TypeInformation:
+        return Types.LONG()
 
     def create_reader(self, context: ReaderContext) -> CollectionReader:
         """Subtask 0 reads; any other has nothing to do."""

@@ -20,6 +20,8 @@ class RowsHandle(msgspec.Struct, frozen=True):
 
     name: TransactionName
     rows: bytes
+    #: Of the way in which the sink encodes them.
+    version: int = 0
 
 
 @dataclass
@@ -32,20 +34,24 @@ class DriverSink(TwoPhaseCommitSink):
     """Rows are pre-committed into the handle and delivered in the driver by ``deliver``, each transaction at most
     once per process."""
 
+    #: Of what ``encode_rows`` gives.
+    rows_version: int = 0
+
     def begin(self, name: TransactionName) -> RowsTransaction:
         return RowsTransaction(name)
 
     def pre_commit(self, transaction: RowsTransaction) -> bytes | None:
         if not transaction.rows:
             return None
-        return msgspec.msgpack.encode(RowsHandle(transaction.name, self.encode_rows(transaction.rows)))
+        rows = self.encode_rows(transaction.rows)
+        return msgspec.msgpack.encode(RowsHandle(transaction.name, rows, self.rows_version))
 
     def discard(self, transaction: RowsTransaction) -> None:
         transaction.rows.clear()
 
     def commit(self, handles: Sequence[bytes]) -> None:
         order = attrgetter("name.attempt", "name.epoch", "name.subtask")
-        for handle in sorted(map(_decode, handles), key=order):
+        for handle in sorted(map(decode_handle, handles), key=order):
             self.deliver(handle)
 
     @abstractmethod
@@ -63,10 +69,10 @@ class DriverSink(TwoPhaseCommitSink):
         """Nothing is outside of the handle."""
 
     def name_of(self, handle: bytes) -> TransactionName:
-        return _decode(handle).name
+        return decode_handle(handle).name
 
 
-def _decode(handle: bytes) -> RowsHandle:
+def decode_handle(handle: bytes) -> RowsHandle:
     try:
         return msgspec.msgpack.decode(handle, type=RowsHandle)
     except (msgspec.MsgspecError, ValueError) as cause:

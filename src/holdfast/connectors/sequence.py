@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from holdfast.runtime.batch import Batch
 from holdfast.runtime.source import ReaderContext, ReadLimit, Source, SourceReader
 from holdfast.types.arrow import schema_of
 from holdfast.types.information import TypeInformation
-from holdfast.types.typeinfo import Types
+from holdfast.types.typeinfo import TupleTypeInfo, Types
 
 _LONG_MIN, _LONG_MAX = -(2**63), 2**63 - 1
 
@@ -60,8 +60,15 @@ class NumberSequenceSource(Source):
     def output_type(self) -> TypeInformation:
         return Types.LONG()
 
+    def position_type(self) -> TypeInformation:
+        return TupleTypeInfo([Types.LONG(), Types.LONG()], ["first", "last"])
+
+    @staticmethod
+    def typed_position(pickled: Sequence[int]) -> tuple[int, ...]:
+        return tuple(pickled)
+
     def create_reader(self, context: ReaderContext) -> NumberSequenceReader:
-        remaining = [self._range] if context.restored is None else [(first, last) for first, last in context.restored]
+        remaining = [self._range] if context.restored is None else context.restored
         return NumberSequenceReader(divide(remaining, context.subtask, context.parallelism))
 
 
@@ -88,8 +95,8 @@ class NumberSequenceReader(SourceReader):
             budget.spend(rows)
             yield self._batches(_column(numbers))
 
-    def positions(self) -> list[list[int]]:
-        return [[first, last] for first, last in self._ranges]
+    def positions(self) -> list[Range]:
+        return list(self._ranges)
 
 
 #: Fixed, because positions are kept per virtual split: it is the highest useful parallelism.
@@ -122,6 +129,13 @@ class SequenceSource(Source):
     def output_type(self) -> TypeInformation:
         return Types.LONG()
 
+    def position_type(self) -> TypeInformation:
+        return TupleTypeInfo([Types.INT(), Types.LONG()], ["split", "given"])
+
+    @staticmethod
+    def typed_position(pickled: Sequence[int]) -> tuple[int, ...]:
+        return tuple(pickled)
+
     def create_reader(self, context: ReaderContext) -> SequenceReader:
         given = dict.fromkeys(range(VIRTUAL_SPLITS), 0)
         given.update((split, count) for split, count in context.restored or [])
@@ -150,8 +164,8 @@ class SequenceReader(SourceReader):
             budget.spend(rows)
             yield self._batches(_column(numbers))
 
-    def positions(self) -> list[list[int]]:
-        return [[split, count] for split, count in zip(self._splits.tolist(), self._given.tolist(), strict=True)]
+    def positions(self) -> list[tuple[int, int]]:
+        return list(zip(self._splits.tolist(), self._given.tolist(), strict=True))
 
     def _take(self, rows: int) -> npt.NDArray[np.int64]:
         """The ``rows`` lowest numbers that were not given yet."""

@@ -84,7 +84,9 @@ class CheckpointConfig:
         )
 
     def set_checkpoint_storage_dir(self, checkpoint_path: str) -> CheckpointConfig:
-        """The directory under which each job has a folder of its own; any URI that ``pyarrow.fs`` knows."""
+        """The directory under which each job has a folder of its own; a path, or a URI of ``file:``,
+        ``hdfs:``, ``s3:`` or ``gs:``.
+        """
         return self._set("dir", checkpoint_path)
 
     # -- unaligned checkpoints, which are the same as aligned ones here

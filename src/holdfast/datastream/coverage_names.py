@@ -11,7 +11,7 @@ SUPPORTED: Final[dict[str, str]] = {
         "enable_checkpointing(interval, mode=None); get_checkpoint_config(); get_checkpoint_interval(); "
         "get_checkpointing_mode(); get_checkpointing_consistency_mode(); set_default_savepoint_directory(directory); "
         "get_default_savepoint_directory(); is_unaligned_checkpoints_enabled(); is_force_unaligned_checkpoints(); "
-        "configure(configuration); disable_operator_chaining(); is_chaining_enabled(); "
+        "configure(configuration); disable_operator_chaining(); is_chaining_enabled(); add_python_file(file_path); "
         "from_collection(collection, type_info=None); "
         "from_source(source, watermark_strategy, source_name, type_info=None); "
         "add_source(source_func, source_name='Custom Source', type_info=None); execute(job_name=None); "
@@ -208,9 +208,6 @@ REFUSED: Final[dict[str, str]] = {
     ),
     "StreamExecutionEnvironment.register_cached_file(file_path, name, executable=False)": (
         "Spark ships files: give it to spark.sparkContext.addFile(path) and open it by SparkFiles.get(name)"
-    ),
-    "StreamExecutionEnvironment.add_python_file(file_path)": (
-        "Spark ships modules: give it to spark.sparkContext.addPyFile(path), or to spark-submit --py-files"
     ),
     "DataStream.cache()": "a stream is not kept between jobs; write it with a FileSink and read it with a FileSource",
     "RuntimeContext.get_metrics_group()": "functions have no metrics yet",

@@ -7,7 +7,7 @@ import sys
 
 from holdfast.common.configuration import Configuration
 from holdfast.common.run_settings import RUN_VARIABLE, SUBMITTED
-from holdfast.graph.submission import RunningJob
+from holdfast.job.running_job import RunningJob
 from holdfast.server.archive import JobArchive
 from holdfast.server.archiving import archive_job
 from holdfast.server.driver import DriverServer, driver_server
@@ -32,7 +32,8 @@ class Publication:
         )
         if self._server is not None:
             self._server.publish(job)
-            running.master.checkpoints.leadership.publish_address(self._server.url)
+            address = self._server.address_of(job, running.driver_host)
+            running.master.checkpoints.leadership.publish_address(address, self._server.token_of(job))
         if RUN_VARIABLE in os.environ:
             print(f"{SUBMITTED}{job.job_id}", flush=True)
             if self._server is not None:

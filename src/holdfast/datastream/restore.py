@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from os import PathLike, fspath
 
+from holdfast.datastream.engines import engine_for
 from holdfast.datastream.stream_execution_environment import StreamExecutionEnvironment
 from holdfast.graph.rehearsal import rehearse
 from holdfast.graph.restore_plan import RestorePlan
@@ -25,4 +26,5 @@ def plan_restore(
     subtask of a job that restores. What such a call raises makes the states that it had not declared yet ``not
     known``. ``open_functions=False`` calls none of them.
     """
-    return rehearse(env.get_stream_graph(), env.job_settings(), fspath(path), open_functions)
+    graph, settings = env.get_stream_graph(), env.job_settings()
+    return rehearse(graph, settings, fspath(path), open_functions, engine_for(graph, settings))

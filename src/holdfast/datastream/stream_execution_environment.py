@@ -18,6 +18,7 @@ from holdfast.common.options import EXECUTION_MODE, OPERATOR_CHAINING, SAVEPOINT
 from holdfast.common.restart_strategy import RestartStrategyConfiguration
 from holdfast.common.run_settings import PLAN_VARIABLE, run_settings
 from holdfast.common.settings_parser import ParsedSettings, parse_settings, restart_settings
+from holdfast.common.spark_options import PYTHON_FILES
 from holdfast.common.watermark_strategy import WatermarkStrategy
 from holdfast.connectors.collect import Collection
 from holdfast.connectors.collection import CollectionSource
@@ -25,20 +26,20 @@ from holdfast.datastream.checkpoint_config import CheckpointConfig
 from holdfast.datastream.checkpointing_mode import CheckpointingMode
 from holdfast.datastream.coverage import note_accepted, refusal
 from holdfast.datastream.data_stream import CloseableIterator, DataStream
+from holdfast.datastream.engines import submit
 from holdfast.datastream.execution_mode import RuntimeExecutionMode
+from holdfast.datastream.interception import intercept
 from holdfast.datastream.plan_description import describe_plan
 from holdfast.datastream.publication import publication_for
 from holdfast.errors import ProgramError
 from holdfast.graph.execution_mode import runs_as_batch
 from holdfast.graph.job_graph import JobSettings
 from holdfast.graph.stream_graph import Connection, Node, StreamGraph
-from holdfast.graph.submission import submit
 from holdfast.runtime.endpoints import SourceOperator
+from holdfast.runtime.event_time_column import EventTimeColumn
 from holdfast.runtime.operator import Operator
 from holdfast.runtime.source import Source, SourceFunction
-from holdfast.spark.event_time import EventTimeColumn
-from holdfast.spark.planned_rows import check_not_observed
-from holdfast.spark.stream_plan import sources_of
+from holdfast.spark.frames import check_data_frame
 from holdfast.types.resolve import resolve
 from holdfast.types.typeinfo import TypeInformation
 
@@ -164,6 +165,13 @@ class StreamExecutionEnvironment:
         restart_strategy_configuration.apply_to(self._configuration)
         return self
 
+    def add_python_file(self, file_path: str) -> None:
+        """Modules that the program's functions are in, for executors that do not have them: a Python file, a folder or
+        an archive (``.zip``, ``.egg``, ``.whl``). They are sent when a job starts.
+        """
+        known = self._configuration.get(PYTHON_FILES)
+        self._configuration.set_string(PYTHON_FILES.key, PYTHON_FILES.kind.show((*known, os.fspath(file_path))))
+
     # -- sources
 
     def from_collection(self, collection: Iterable[Any], type_info: Any = None) -> DataStream:
@@ -210,10 +218,7 @@ class StreamExecutionEnvironment:
         """
         if not hasattr(data_frame, "mapInArrow"):
             raise ProgramError(f"from_data_frame() takes a Spark DataFrame; got {type(data_frame).__name__}.")
-        if data_frame.isStreaming:
-            sources_of([source_name], [data_frame])
-        else:
-            check_not_observed(source_name, data_frame)
+        check_data_frame(source_name, data_frame)
         column = EventTimeColumn.of(data_frame)
         row_type = resolve(data_frame.schema)
         node = self.add_node(source_name, None, None, row_type, [], event_time=column is not None)
@@ -233,9 +238,6 @@ class StreamExecutionEnvironment:
     def register_cached_file(self, file_path: str, name: str, executable: bool = False) -> None:
         raise ProgramError(refusal("StreamExecutionEnvironment.register_cached_file"))
 
-    def add_python_file(self, file_path: str) -> None:
-        raise ProgramError(refusal("StreamExecutionEnvironment.add_python_file"))
-
     # -- running
 
     def execute(self, job_name: str | None = None) -> JobExecutionResult:
@@ -251,6 +253,7 @@ class StreamExecutionEnvironment:
         if PLAN_VARIABLE in os.environ:
             print(_PLAN_TITLE, describe_plan(graph, job_id, name, settings), _PLAN_END, sep="\n")
             raise SystemExit(0)
+        intercept(graph, self._configuration)
         # Before the job begins: a port that is taken, or a package that is missing, is told instead of a job.
         publication = publication_for(self._configuration)
         job = submit(graph, job_id, name, settings)

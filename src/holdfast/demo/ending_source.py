@@ -28,6 +28,9 @@ class EndingFileSource(Source):
     def output_type(self) -> Any:
         return self._files.output_type()
 
+    def position_type(self) -> Any:
+        return self._files.position_type()
+
     def create_reader(self, context: ReaderContext) -> EndingFileReader:
         return EndingFileReader(self._files.create_reader(context), self._marker)
 

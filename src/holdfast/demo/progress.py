@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from holdfast.common import JobClient
-from holdfast.spark.job import EpochRecord
+from holdfast.job.job import EpochRecord
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ from holdfast.types.settings import (
     EpochSettings,
     RecoverySettings,
     RestartSettings,
+    SparkSettings,
     ZooKeeperSettings,
 )
 
@@ -43,7 +44,7 @@ class JobSettings:
     batch: bool = False
     #: Neighbours may run in one task.
     chaining: bool = True
-    spark: Mapping[str, str] = field(default_factory=dict)
+    spark: SparkSettings = field(default_factory=SparkSettings)
     parameters: Mapping[str, str] = field(default_factory=dict)
     #: None: without standby drivers.
     zookeeper: ZooKeeperSettings | None = None

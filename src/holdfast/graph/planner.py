@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from holdfast.graph.job_graph import JobEdge, JobGraph, JobOperator, is_broadcast
+from holdfast.job.job import DataFrameInput
 from holdfast.runtime.plan import ChainSpec, EdgeSpec, JobPlan, OperatorSpec, TaskOptions
-from holdfast.spark.job import DataFrameInput
 from holdfast.state.store import StateBackend
 
 

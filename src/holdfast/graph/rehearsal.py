@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from holdfast.checkpoint.restore_rules import Matching, OperatorMatch, decide
 from holdfast.checkpoint.storage import open_snapshot
 from holdfast.errors import HoldfastError
-from holdfast.graph.job_graph import JobSettings, build_job_graph
+from holdfast.graph.job_graph import JobGraph, JobSettings, build_job_graph
+from holdfast.graph.job_of_program import job_facts, pickled_of
 from holdfast.graph.planner import PlannedJob, plan_job
 from holdfast.graph.restore_plan import OperatorPlan, RestorePlan
 from holdfast.graph.stream_graph import StreamGraph
-from holdfast.graph.submission import job_facts, session_of
+from holdfast.job.data_frame_progress import refuse_state
+from holdfast.job.engine import Engine
+from holdfast.job.job import DataFrameInput
+from holdfast.job.restore_point import restore_rules
+from holdfast.job.untrusted import refusal
 from holdfast.runtime.declarations import Occasion
 from holdfast.runtime.plan import OperatorSpec, TaskOptions
 from holdfast.runtime.rehearsal import rehearse_operator, stored_states
-from holdfast.spark.checkpoints import restore_rules
-from holdfast.spark.data_frame_progress import refuse_state
-from holdfast.spark.job import DataFrameInput
-from holdfast.spark.stream_inputs import refuse_position
 from holdfast.state.backends import load_backend
 from holdfast.state.handles import FileHandle, OperatorRecord
 from holdfast.state.outcomes import Fate, StateOutcome
@@ -25,25 +28,41 @@ from holdfast.state.snapshot_io import SnapshotReader
 _JOB = "rehearsal"
 
 
-def rehearse(graph: StreamGraph, settings: JobSettings, path: str, open_functions: bool) -> RestorePlan:
-    """Nothing is written, no Spark job is run, and the program can be executed afterwards."""
+def rehearse(
+    graph: StreamGraph, settings: JobSettings, path: str, open_functions: bool, engine: Engine
+) -> RestorePlan:
+    """Nothing is written, no epoch is run, and the program can be executed afterwards."""
     metadata, reader = open_snapshot(path)
-    parallelism = settings.parallelism or session_of(graph, settings).sparkContext.defaultParallelism
+    parallelism = settings.parallelism or engine.default_parallelism
     job_graph = build_job_graph(graph, _JOB, _JOB, settings, parallelism)
     matching = decide(metadata, job_facts(job_graph).operators, restore_rules(settings.recovery))
     job_graph = build_job_graph(graph, _JOB, _JOB, settings, parallelism, matching.max_parallelism)
     planned = plan_job(job_graph, load_backend(settings.backend.name, settings.backend.options), TaskOptions())
     occasion = Occasion(planned.plan, metadata.checkpoint_id, open_functions)
-    operators = _Rehearsal(planned, _ReadOnce(reader), occasion).operators(matching)
+    if not settings.recovery.allow_pickle:
+        matching = _without_pickles(path, job_graph, matching, reader)
+    operators = _Rehearsal(planned, _ReadOnce(reader), occasion, engine).operators(matching)
     return RestorePlan(path, metadata.checkpoint_id, tuple(operators), matching.refusal)
 
 
+def _without_pickles(path: str, graph: JobGraph, matching: Matching, reader: SnapshotReader) -> Matching:
+    """Operators that would unpickle something are refused, so that nothing of them is opened."""
+    pickled = pickled_of(graph, matching, reader)
+    operators = []
+    for match in matching.operators:
+        found = pickled.get(match.operator.operator_id)
+        reason = match.refusal or (refusal(path, found) if found else None)
+        operators.append(replace(match, refusal=reason))
+    return replace(matching, operators=tuple(operators))
+
+
 class _Rehearsal:
-    def __init__(self, planned: PlannedJob, reader: SnapshotReader, occasion: Occasion) -> None:
+    def __init__(self, planned: PlannedJob, reader: SnapshotReader, occasion: Occasion, engine: Engine) -> None:
         self._specs = {spec.operator_id: spec for spec in planned.plan.operators()}
         self._data_frames = {each.operator_id: each for each in planned.data_frames}
         self._reader = reader
         self._occasion = occasion
+        self._engine = engine
 
     def operators(self, matching: Matching) -> list[OperatorPlan]:
         claimed = [self._of_program(match) for match in matching.operators]
@@ -78,7 +97,7 @@ class _Rehearsal:
     def _of_data_frame(self, source: DataFrameInput, record: OperatorRecord) -> list[StateOutcome]:
         """Spark reads it: its state is that it was read, or how far."""
         if source.streaming:
-            refusal = refuse_position(source, record, self._reader)
+            refusal = self._engine.refuse_position(source, record, self._reader)
         else:
             refusal = refuse_state(source.name, record)
         return self._all_of(record, Fate.KEPT if refusal is None else Fate.REFUSED, refusal or "")

@@ -9,11 +9,11 @@ from typing import Any
 
 from holdfast.errors import ProgramError
 from holdfast.runtime.combining import Combination
+from holdfast.runtime.event_time_column import EventTimeColumn
 from holdfast.runtime.operator import Operator
 from holdfast.runtime.output_tag import OutputTag
 from holdfast.runtime.partitioners import Partitioner
 from holdfast.runtime.watermarks import TimestampsAndWatermarksOperator
-from holdfast.spark.event_time import EventTimeColumn
 from holdfast.state.descriptors import MapStateDescriptor
 from holdfast.state.key_migration import KeyMigrations
 from holdfast.types.typeinfo import TypeInformation

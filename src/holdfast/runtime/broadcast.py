@@ -174,7 +174,7 @@ class KeyedBroadcastProcessOperator(KeyedProcessOperator):
                 self.key_context.clear()
                 context.current_timestamp = timestamp
                 self._emit(function(value, context), timestamp)
-        except Exception as error:
+        except BaseException as error:
             raise self.failure(error, value) from error
         self._flush()
 
@@ -182,7 +182,7 @@ class KeyedBroadcastProcessOperator(KeyedProcessOperator):
         def apply(key: Any, state: Any) -> None:
             try:
                 function(key, state)
-            except Exception as error:
+            except BaseException as error:
                 raise self.failure(error, f"apply_to_keyed_state of '{descriptor.get_name()}'", key) from error
 
         self.keyed_state.apply_to_all_keys(descriptor, apply)

@@ -12,12 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import ProgramError, RestoreError
 from holdfast.state.descriptors import ListStateDescriptor
+from holdfast.types.left_open import is_pickled
+from holdfast.types.resolve import resolve
+from holdfast.types.typeinfo import TupleTypeInfo, TypeInformation, Types
 
 if TYPE_CHECKING:
     from holdfast.runtime.context import FunctionInitializationContext, FunctionSnapshotContext, RuntimeContext
 
 #: Where the older contracts keep their elements: Flink's name.
-_DEFAULT_STATE = ListStateDescriptor("_default_")
+_DEFAULT_STATE = "_default_"
 
 
 class Function(ABC):  # noqa: B024 - its methods do nothing by default
@@ -72,15 +75,27 @@ class CheckpointListener:
 class _OlderCheckpointed(ABC):
     """What Flink had before ``CheckpointedFunction``: state as a value that the function gives away and gets back."""
 
+    #: The type of what the function gives away, anything that ``holdfast.types.resolve`` takes. None: it is pickled.
+    checkpointed_type: Any = None
+
     def take_up(self, context: FunctionInitializationContext) -> None:
         """In the place of ``initialize_state``."""
-        self._stored = context.get_operator_state_store().get_list_state(_DEFAULT_STATE)
+        self._stored = context.get_operator_state_store().get_list_state(self._descriptor())
         if context.is_restored():
             self.restore_elements(self._stored.get(), context)
 
     def write_down(self, context: FunctionSnapshotContext) -> None:
         """In the place of ``CheckpointedFunction.snapshot_state``."""
         self._stored.update(self.elements(context))
+
+    def _descriptor(self) -> ListStateDescriptor:
+        """Version 0 is pickled."""
+        declared = self.element_type()
+        descriptor = ListStateDescriptor(_DEFAULT_STATE, declared)
+        return descriptor if is_pickled(declared) else descriptor.migrate_from(0, _unchanged)
+
+    def element_type(self) -> TypeInformation:
+        return resolve(self.checkpointed_type)
 
     @abstractmethod
     def restore_elements(self, elements: list[Any], context: FunctionInitializationContext) -> None: ...
@@ -89,8 +104,14 @@ class _OlderCheckpointed(ABC):
     def elements(self, context: FunctionSnapshotContext) -> list[Any]: ...
 
 
+def _unchanged(value: Any) -> Any:
+    return value
+
+
 class ListCheckpointed(_OlderCheckpointed):
-    """Flink's older contract of a list that is split when the parallelism changes. Elements are pickled."""
+    """Flink's older contract of a list that is split when the parallelism changes. Elements are of the
+    ``checkpointed_type``.
+    """
 
     @abstractmethod
     def snapshot_state(self, checkpoint_id: int, timestamp: int) -> list[Any]:
@@ -108,7 +129,9 @@ class ListCheckpointed(_OlderCheckpointed):
 
 
 class Checkpointed(_OlderCheckpointed):
-    """Flink's oldest contract: one value of the subtask, which must keep its parallelism. The value is pickled."""
+    """Flink's oldest contract: one value of the subtask, which must keep its parallelism. The value is of the
+    ``checkpointed_type``.
+    """
 
     @abstractmethod
     def snapshot_state(self, checkpoint_id: int, checkpoint_timestamp: int) -> Any:
@@ -121,6 +144,10 @@ class Checkpointed(_OlderCheckpointed):
     def take_up(self, context: FunctionInitializationContext) -> None:
         self._parallelism = context.environment.spec.parallelism
         super().take_up(context)
+
+    def element_type(self) -> TypeInformation:
+        declared = super().element_type()
+        return declared if is_pickled(declared) else TupleTypeInfo([Types.INT(), declared], ["parallelism", "state"])
 
     def restore_elements(self, elements: list[Any], context: FunctionInitializationContext) -> None:
         for parallelism, state in elements:

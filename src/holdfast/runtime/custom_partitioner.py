@@ -13,6 +13,7 @@ import pyarrow as pa
 from holdfast.errors import FunctionError
 from holdfast.runtime.batch import Batch
 from holdfast.runtime.contracts import call
+from holdfast.runtime.failures import function_failure
 from holdfast.runtime.functions import method_of
 from holdfast.runtime.partitioners import BoundPartitioner, Partitioner, Route
 
@@ -57,10 +58,9 @@ class _ByFunction(BoundPartitioner):
         try:
             for value in batch.values:
                 targets.append(partition(key_of(value), parallelism))
-        except Exception as error:
-            raise FunctionError(
-                f"{self._where}: the custom partitioner raised {type(error).__name__}: {error} on row {value!r}"
-            ) from error
+        except BaseException as error:
+            said = f"the custom partitioner raised {type(error).__name__}: {error}"
+            raise function_failure(said, error).at(operator=self._where, row=repr(value)) from error
         found = np.array(targets)
         if found.dtype.kind not in "iu" or found.min() < 0 or found.max() >= parallelism:
             raise self._no_subtask(targets, batch)
@@ -87,7 +87,6 @@ class _ByFunction(BoundPartitioner):
     def _reported(self, name: str) -> Iterator[None]:
         try:
             yield
-        except Exception as error:
-            raise FunctionError(
-                f"{self._where}: {name}() of the custom partitioner raised {type(error).__name__}: {error}"
-            ) from error
+        except BaseException as error:
+            said = f"{name}() of the custom partitioner raised {type(error).__name__}: {error}"
+            raise function_failure(said, error).at(operator=self._where) from error

@@ -33,7 +33,7 @@ class SourceOperator(FunctionOperator):
                 rows_read = next(batches, None)
             except HoldfastError:
                 raise
-            except Exception as error:
+            except BaseException as error:
                 raise self.failure(error, "the source could not be read") from error
             if rows_read is None:
                 return
@@ -60,7 +60,7 @@ class SinkOperator(FunctionOperator):
     def process(self, batch: Batch, input_index: int) -> None:
         try:
             self.function.write(self._begun(), batch)
-        except Exception as error:
+        except BaseException as error:
             raise self.failure(error, batch.values[0]) from error
 
     def _begun(self) -> Any:
@@ -116,7 +116,7 @@ class SinkFunctionOperator(FunctionOperator):
             else:
                 for value, self._timestamp in zip(batch.values, batch.timestamps, strict=True):
                     invoke(value, self)
-        except Exception as error:
+        except BaseException as error:
             raise self.failure(error, value) from error
 
     # What ``invoke`` is given with each row.

@@ -16,6 +16,8 @@ import pyarrow as pa
 #: Edge numbers of envelopes that belong to no edge.
 CONTROL_EDGE = -1
 COORDINATOR_EDGE = -2
+#: Of a task that has failed, to every task of the next level. It sorts before all others.
+FAILURE_EDGE = -3
 
 #: Tasks of different producers of one level are told apart by this many senders each.
 GROUP_SIZE = 1 << 20
@@ -63,6 +65,8 @@ class Header(msgspec.Struct, frozen=True, array_like=True):
     #: How the keys beside the rows are encoded (see partitioners.KeyColumn); empty when the rows have none.
     key_form: str = ""
     rows: int = 0
+    #: Why the task, or one before it, has failed. Then nothing else counts.
+    failure: str = ""
 
 
 class Envelope:

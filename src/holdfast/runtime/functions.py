@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from types import MemberDescriptorType
 from typing import Any, ClassVar
 
-from holdfast.errors import FunctionError, HoldfastError
+from holdfast.errors import HoldfastError
 from holdfast.runtime.batch import Batch
 from holdfast.runtime.context import (
     FunctionInitializationContext,
@@ -16,6 +16,7 @@ from holdfast.runtime.context import (
     StateSnapshotContext,
 )
 from holdfast.runtime.contracts import WrappingFunction, call, initialize_state_of, snapshot_state_of
+from holdfast.runtime.failures import function_failure
 from holdfast.runtime.operator import Operator
 from holdfast.runtime.plan import OperatorSpec
 
@@ -122,10 +123,13 @@ class FunctionOperator(Operator):
         self.leave_row()
         try:
             yield
-        except HoldfastError:
+        except HoldfastError as error:
+            if self.where not in str(error):
+                error.at(operator=self.where)
             raise
-        except Exception as error:
-            raise FunctionError(f"{self.where}: {name}() raised {type(error).__name__}: {error}") from error
+        except BaseException as error:
+            said = f"{name}() raised {type(error).__name__}: {error}"
+            raise function_failure(said, error).at(operator=self.where) from error
 
     def leave_row(self) -> None:
         """No row is at hand for what is called next."""

@@ -94,7 +94,7 @@ class IntervalJoinOperator(TimedOperator):
                     self._advance(watermark)
                 context.key, context.identity = key, identity
                 self._add(value, timestamp, input_index)
-        except Exception as error:
+        except BaseException as error:
             raise self.failure(error, value, key) from error
         self._flush()
 

@@ -46,7 +46,7 @@ class KeyedOperator(FunctionOperator):
             try:
                 keys, identities = self.keys_of(piece)
                 _ = piece.values
-            except Exception as error:
+            except BaseException as error:
                 # No row is at hand yet, and the last one of the piece before is not to blame.
                 raise self.failure(error, f"one of {len(piece)} rows of a batch") from error
             self.keyed_state.expect(identities, keys)
@@ -81,7 +81,7 @@ class KeyedOperator(FunctionOperator):
                         if result is not None:
                             extend(result)
                         counts.append(len(out) - before)
-        except Exception as error:
+        except BaseException as error:
             raise self.failure(error, value, key) from error
         return out, counts
 
@@ -97,7 +97,7 @@ class KeyedMapOperator(KeyedOperator, RowMapper):
                 for key, context.identity, value in zip(keys, identities, piece.values, strict=True):
                     context.key = key
                     append(function(value))
-        except Exception as error:
+        except BaseException as error:
             raise self.failure(error, value, key) from error
         self.output.collect(self.mapped(batch, out))
 
@@ -127,7 +127,7 @@ class KeyedFilterOperator(KeyedOperator):
                     if function(value):
                         kept.append(index)
                 selected.append(select_rows(piece, kept))
-        except Exception as error:
+        except BaseException as error:
             raise self.failure(error, value, key) from error
         for rows_kept in selected:
             self.output.collect(rows_kept)
@@ -156,7 +156,7 @@ class ReduceOperator(KeyedOperator):
                     after = value if before is None else reduce(before, value)
                     state.update(after)
                     out.append(after)
-        except Exception as error:
+        except BaseException as error:
             raise self.failure(error, value, key) from error
         if not self.spec.batch:
             self.output.collect(Batch(out, batch.times, batch.marks))
@@ -259,7 +259,7 @@ class TimedOperator(KeyedOperator):
             context.key, context.identity = key, self._identity(key)
             try:
                 self.on_timer(timestamp, namespace, domain)
-            except Exception as error:
+            except BaseException as error:
                 raise self.failure(error, f"timer at {timestamp}", key) from error
 
     def _emit(self, results: Iterable[Any] | None, timestamp: int | None) -> None:
@@ -318,7 +318,7 @@ class KeyedProcessOperator(TimedOperator):
                     key_context.key, key_context.identity = key, identity
                     context.current_timestamp = timestamp
                     self._emit(function(value, context), timestamp)
-        except Exception as error:
+        except BaseException as error:
             raise self.failure(error, value, key) from error
         self._flush()
 

@@ -74,7 +74,7 @@ class KeyedBatchOperator(KeyedOperator):
         self.leave_row()
         try:
             results = list(_results(self.process_batch(keys, rows, context)))
-        except Exception as error:
+        except BaseException as error:
             raise self.failure(error, f"one of {rows.num_rows} rows of a batch") from error
         for result in results:
             self._hand_on(result, context)

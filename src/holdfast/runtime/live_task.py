@@ -7,6 +7,7 @@ the truth is the stamp in the local store, and behind it the checkpoint.
 
 from __future__ import annotations
 
+import logging
 import os
 import pickle
 import shutil
@@ -28,10 +29,13 @@ from holdfast.runtime.operator import Operator
 from holdfast.runtime.operator_store import OperatorStore
 from holdfast.runtime.plan import JobPlan
 from holdfast.runtime.prepared import PreparedSubtask
+from holdfast.runtime.sealed_file import SealedFiles
 from holdfast.runtime.state_context import OperatorStateContext
 from holdfast.state.handles import CheckpointRequest, StateMigrated
 from holdfast.state.store import Stamp
 from holdfast.types.clock import wall_clock
+
+_log = logging.getLogger(__name__)
 
 _TaskKey = tuple[str, int, int, int]
 _live: dict[_TaskKey, LiveTask] = {}
@@ -59,6 +63,7 @@ class LiveTask:
         self._clock = clock
         self._key: _TaskKey = (plan.job_id, attempt, level, slot)
         self._directory = attempt_directory(plan, attempt) / f"level-{level}-slot-{slot}"
+        self._files = SealedFiles(plan.options.secret, "/".join(map(str, self._key)))
         self.chains = [Chain(spec, slot, edges, plan.options) for spec in plan.chains_of(level, slot)]
         self._stores: dict[str, OperatorStore] = {}
         self._stamp: Stamp | None = None
@@ -117,7 +122,7 @@ class LiveTask:
         if rebuild and base.epoch != spec.restore_epoch:
             raise StoreVersionError(
                 f"The local state of level {self._key[2]}, slot {self._key[3]} at epoch {base.epoch} is not on this "
-                "host. The job goes back to its last checkpoint."
+                "host, or damaged. The job goes back to its last checkpoint."
             )
         restored = load_restored() if rebuild and spec.restored else None
         for chain in self.chains:
@@ -183,9 +188,7 @@ class LiveTask:
         }
         self._directory.mkdir(parents=True, exist_ok=True)
         path = self._memory_path(stamp)
-        temporary = path.with_suffix(".tmp")
-        temporary.write_bytes(pickle.dumps(memory))
-        os.replace(temporary, path)
+        self._files.write(path, path.stem, pickle.dumps(memory))
         # A fresh time keeps the sweep of dead jobs away from a live one.
         os.utime(self._directory.parent.parent)
         # The stamp before stays: an epoch that nobody accepts is run again from it.
@@ -194,11 +197,16 @@ class LiveTask:
                 old.unlink(missing_ok=True)
 
     def _read_memory(self, stamp: Stamp) -> dict[str, Any] | None:
+        path = self._memory_path(stamp)
         try:
-            memory: dict[str, Any] = pickle.loads(self._memory_path(stamp).read_bytes())
-            return memory
+            data = self._files.read(path, path.stem)
         except FileNotFoundError:
             return None
+        if data is None:
+            _log.warning("%s is damaged, or this attempt has not written it: it is not used", path)
+            return None
+        memory: dict[str, Any] = pickle.loads(data)
+        return memory
 
     def _memory_path(self, stamp: Stamp) -> Path:
         return self._directory / f"{stamp.epoch}-{stamp.nonce}.memory"
@@ -221,7 +229,7 @@ class LiveTask:
 
     def take_warnings(self) -> list[str]:
         warnings, self._warnings = self._warnings, []
-        return warnings
+        return warnings + [warning for store in self._stores.values() for warning in store.take_warnings()]
 
     def take_migrations(self) -> list[StateMigrated]:
         return [migrated for store in self._stores.values() for migrated in store.take_migrations()]

@@ -10,9 +10,11 @@ import time
 from pathlib import Path
 
 from holdfast.runtime.plan import JobPlan
+from holdfast.storage.private_files import make_private_directory
 
 #: Folders of jobs that nobody has touched for so long belong to drivers that died.
 _STALE_SECONDS = 24 * 3600
+_SETTING = "holdfast.state.local-dir"
 
 
 def local_root(configured: str | None) -> Path:
@@ -39,9 +41,12 @@ def sweep_older_attempts(plan: JobPlan, attempt: int) -> None:
 
 
 def prepare_attempt(plan: JobPlan, attempt: int) -> Path:
-    """The attempt's folder, made now; jobs long dead are swept away."""
+    """The attempt's folder, made now for this user alone; jobs long dead are swept away. UnfitExecutorError when
+    somebody else can write to any folder that leads to it from the configured one.
+    """
     directory = attempt_directory(plan, attempt)
-    directory.mkdir(parents=True, exist_ok=True)
+    for folder in (local_root(plan.options.local_dir), directory.parent, directory):
+        make_private_directory(folder, _SETTING)
     os.utime(directory.parent)
     limit = time.time() - _STALE_SECONDS
     for job in directory.parent.parent.iterdir():

@@ -12,14 +12,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import cloudpickle
-
-from holdfast.errors import FunctionError, HoldfastError
+from holdfast.errors import HoldfastError
 from holdfast.runtime.batch import Batch
 from holdfast.runtime.environment import OperatorEnvironment
 from holdfast.runtime.epoch import EpochEnd, SinkHandle
+from holdfast.runtime.failures import function_failure
 from holdfast.runtime.output import Output, SplittingOutput
 from holdfast.runtime.plan import OperatorSpec
+from holdfast.runtime.program import load_program
 
 if TYPE_CHECKING:
     from holdfast.runtime.context import StateSnapshotContext
@@ -36,7 +36,7 @@ class Operator:
 
     def __init__(self, spec: OperatorSpec) -> None:
         self.spec = spec
-        self.body: Any = cloudpickle.loads(spec.body)
+        self.body: Any = load_program(spec.body, f"The function of operator '{spec.name}'")
         splits = self.yields_rows or bool(spec.side_outputs)
         self.output: Output = SplittingOutput(spec.name) if splits else Output()
         self.rows_in = 0
@@ -115,14 +115,20 @@ class Operator:
     def where(self) -> str:
         return self.environment.where
 
-    def failure(self, error: Exception, row: Any, key: Any = None) -> HoldfastError:
-        """The error to raise when the user's function raised on ``row``. An error of ours is raised here, as it is."""
+    def failure(self, error: BaseException, row: Any, key: Any = None) -> HoldfastError:
+        """The error to raise when the user's function raised on ``row``. An error of ours is raised here, as it is,
+        with what is known of its place."""
         if isinstance(error, HoldfastError):
-            note = f"in {self.where}"
-            if note not in getattr(error, "__notes__", ()):
-                error.add_note(note)
+            if self.where not in str(error):
+                error.at(operator=self.where)
+                # Other keys are written when there is no more room for them: then this row has nothing to do with it.
+                if "key" not in error.place:
+                    error.at(row=repr(row), **_key_at(key))
             raise error
-        at_key = "" if key is None else f", key {key!r}"
-        failure = FunctionError(f"{self.where}{at_key}: {type(error).__name__}: {error}; the row was {row!r}")
-        failure.__cause__ = error
-        return failure
+        return function_failure(f"{type(error).__name__}: {error}", error).at(
+            operator=self.where, row=repr(row), **_key_at(key)
+        )
+
+
+def _key_at(key: Any) -> dict[str, str]:
+    return {} if key is None else {"key": f"key {key!r}"}

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack
 
-from holdfast.errors import StoreVersionError
+from holdfast.errors import StateError, StoreVersionError
 from holdfast.failpoints import failpoint
 from holdfast.runtime.epoch import RestoredJob
 from holdfast.runtime.local_files import attempt_directory
@@ -53,6 +53,7 @@ class OperatorStore:
         self._state: OperatorStateContext | None = None
         self._reader = CountingReader(InlineSnapshotReader())
         self._key_migrations: list[StateMigrated] = []
+        self._warnings: list[str] = []
 
     def open(
         self, base: Stamp, restored: RestoredJob | None, reader: SnapshotReader | None, packed: bytes | None
@@ -88,7 +89,7 @@ class OperatorStore:
         store = self._restored_store(base, record) if fresh else self._local_store(base)
         backend, codec = self._plan.backend, KeyCodec.for_type(self._spec.key_type)
         version = self._spec.key_migrations.versions.current
-        place = self._spec.max_parallelism, self._subtask, version
+        place = self._spec.max_parallelism, self._subtask, version, self._spec.describe(self._subtask)
         scope = KeyedScope(self._spec.name, codec, self._key_groups, *place)
         return KeyedStateBackend(store, scope, backend.name, backend.cache_limit, self._clock)
 
@@ -112,7 +113,9 @@ class OperatorStore:
         if record is not None and (share.regrouping is None or share.regrouping.keys is None):
             stamp = local_stamp(self._plan, self._spec, self._subtask, record, base.epoch)
             if stamp is not None:
-                self._store = continue_store(self._plan, self._attempt, self._directory, stamp)
+                self._store = continue_store(
+                    self._plan, self._attempt, self._directory, stamp, self._warn
+                )
         if self._store is None:
             self._directory.mkdir(parents=True, exist_ok=True)
             self._store = self._plan.backend.open(self._directory)
@@ -142,6 +145,14 @@ class OperatorStore:
         if self.keyed_state is not None:
             found += self.keyed_state.migrations
             self.keyed_state.migrations = []
+        return found
+
+    def _warn(self, text: str) -> None:
+        self._warnings.append(f"{self._spec.describe(self._subtask)}: {text}")
+
+    def take_warnings(self) -> list[str]:
+        """Since the last call."""
+        found, self._warnings = self._warnings, []
         return found
 
     def begin(self, base: Stamp) -> None:
@@ -191,8 +202,11 @@ class OperatorStore:
     def commit(self, stamp: Stamp, durable_epoch: int) -> None:
         """Change marks of epochs up to ``durable_epoch`` are in a completed checkpoint."""
         if self.keyed_state is not None and self._store is not None:
-            self._store.forget_changes(durable_epoch)
-            self.keyed_state.commit(stamp)
+            try:
+                self._store.forget_changes(durable_epoch)
+                self.keyed_state.commit(stamp)
+            except StateError as error:
+                raise error.at(operator=self._spec.describe(self._subtask)) from error.__cause__
 
     def rollback(self) -> None:
         if self._store is not None:

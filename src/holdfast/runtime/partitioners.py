@@ -12,9 +12,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from holdfast.errors import FunctionError, HoldfastError, NullKeyError
+from holdfast.errors import HoldfastError, NullKeyError
 from holdfast.runtime.batch import Batch
 from holdfast.runtime.contracts import call
+from holdfast.runtime.failures import function_failure
 from holdfast.state.keys import KeyCodec
 from holdfast.types.columns import Column
 from holdfast.types.typeinfo import BasicType, BasicTypeInfo, PickledBytesTypeInfo, TypeInformation
@@ -264,10 +265,9 @@ class _BySelector(BoundPartitioner):
     def _call(self, name: str, *arguments: Any) -> None:
         try:
             call(self._function, name, *arguments)
-        except Exception as error:
-            raise FunctionError(
-                f"{self._where}: {name}() of the key selector raised {type(error).__name__}: {error}"
-            ) from error
+        except BaseException as error:
+            said = f"{name}() of the key selector raised {type(error).__name__}: {error}"
+            raise function_failure(said, error).at(operator=self._where) from error
 
     def route(self, batch: Batch, columns: pa.RecordBatch) -> Route:
         keys = self._select(batch.values)
@@ -277,7 +277,7 @@ class _BySelector(BoundPartitioner):
             try:
                 column, hashes = pa.array(keys, KEY_COLUMN_TYPES[form]), self._codec.hash_many(keys)
                 return Route(self._targets.of(hashes), keys=KeyColumn(form, column), hashes=hashes)
-            except (OverflowError, pa.ArrowException, HoldfastError):
+            except (OverflowError, UnicodeEncodeError, pa.ArrowException, HoldfastError):
                 pass  # a key that does not fit: the other path finds it and names its row
         return self._route_encoded(keys, batch)
 
@@ -288,10 +288,9 @@ class _BySelector(BoundPartitioner):
         try:
             for value in values:
                 append(selector(value))
-        except Exception as error:
-            raise FunctionError(
-                f"{self._where}: the key selector raised {type(error).__name__}: {error} on row {value!r}"
-            ) from error
+        except BaseException as error:
+            said = f"the key selector raised {type(error).__name__}: {error}"
+            raise function_failure(said, error).at(operator=self._where, row=repr(value)) from error
         if None in keys:
             raise NullKeyError(
                 f"{self._where}: the key of row {values[keys.index(None)]!r} is None. Filter such rows out or give "
@@ -309,7 +308,7 @@ class _BySelector(BoundPartitioner):
                 encoded.append(codec.encode(key))
                 hashes[position] = codec.hash(key)
             except HoldfastError as error:
-                raise type(error)(f"{self._where}: {error} (row {batch.values[position]!r})") from error
+                raise error.at(operator=self._where, row=repr(batch.values[position])) from error.__cause__
         column = pa.array(encoded, pa.binary())
         return Route(self._targets.of(hashes), keys=KeyColumn(ENCODED, column), hashes=hashes)
 

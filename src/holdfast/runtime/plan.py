@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -110,6 +111,8 @@ class TaskOptions:
     local_recovery: bool = True
     #: The folder of the job's local stores on every host: one for each directory that a driver can own.
     store_name: str = ""
+    #: What files between epochs are sealed with. It is made on the driver, and nowhere but in the plan.
+    secret: bytes = field(default_factory=lambda: secrets.token_bytes(32), repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +145,11 @@ class JobPlan:
 
     def chains_of(self, level: int, slot: int) -> list[ChainSpec]:
         return [c for c in self.chains if c.level == level and slot < c.parallelism]
+
+    def describe_task(self, level: int, slot: int) -> str:
+        """How errors name a task: by its slot, and the operators that run in it."""
+        names = ", ".join(f"'{each.name}'" for chain in self.chains_of(level, slot) for each in chain.operators)
+        return f"slot {slot + 1}/{self.slots}, the task of {names or 'no operator'}"
 
     def operators(self) -> list[OperatorSpec]:
         return [operator for chain in self.chains for operator in chain.operators]

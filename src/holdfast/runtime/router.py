@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from holdfast.errors import ProgramError
+from holdfast.errors import ProgramError, RowTypeError
 from holdfast.runtime.batch import Batch, ReceivedKeys
 from holdfast.runtime.envelope import (
     CONTROL_EDGE,
@@ -128,7 +128,7 @@ class Router:
         """Split a batch by target and send what has become large enough."""
         if not len(batch):
             return
-        columns = batch.arrow if batch.arrow is not None else self._write_rows(batch.values)
+        columns = batch.arrow if batch.arrow is not None else self._written(batch.values)
         route = self._partitioner.route(batch, columns)
         wire = self._wire(columns, batch, route.keys)
         if route.keys.form != self._key_form:
@@ -141,6 +141,12 @@ class Router:
                 self._buffer(target, wire)
         else:
             self._buffer_split(route.targets, route.hashes, wire)
+
+    def _written(self, rows: list[Any]) -> pa.RecordBatch:
+        try:
+            return self._write_rows(rows)
+        except RowTypeError as error:
+            raise error.at(operator=self._where) from error.__cause__
 
     def close_epoch(self, status: ChannelStatus) -> None:
         """Send the rest; the status rides in each target's last envelope, or alone where it changed."""

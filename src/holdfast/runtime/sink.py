@@ -106,9 +106,21 @@ class TwoPhaseCommitSink(Function):
     def abort(self, name: TransactionName) -> None:
         """Drop one transaction for good. Idempotent."""
 
+    def unpickles(self, handle: bytes) -> bool:
+        """Whether ``commit`` unpickles anything of this handle. A handle that comes from a path, and not from the job's
+        own checkpoints, is committed only where that is allowed.
+        """
+        return False
+
     @abstractmethod
     def name_of(self, handle: bytes) -> TransactionName:
         """The transaction that a handle commits."""
+
+    def needs(self, handle: bytes) -> Iterable[TransactionName]:
+        """The transactions that are not aborted while a checkpoint with this handle may be restored: the one that it
+        commits, and earlier ones whose rows it publishes or leaves for later.
+        """
+        return [self.name_of(handle)]
 
 
 class WrappingSink(WrappingFunction, TwoPhaseCommitSink):
@@ -164,8 +176,14 @@ class WrappingSink(WrappingFunction, TwoPhaseCommitSink):
     def abort(self, name: TransactionName) -> None:
         self.wrapped_function.abort(name)
 
+    def unpickles(self, handle: bytes) -> bool:
+        return self.wrapped_function.unpickles(handle)
+
     def name_of(self, handle: bytes) -> TransactionName:
         return self.wrapped_function.name_of(handle)
+
+    def needs(self, handle: bytes) -> Iterable[TransactionName]:
+        return self.wrapped_function.needs(handle)
 
 
 class SinkFunction(Function):

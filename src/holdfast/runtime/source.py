@@ -20,12 +20,14 @@ from holdfast.runtime.batch import Batch
 from holdfast.runtime.contracts import CheckpointedFunction, CheckpointListener, Function
 from holdfast.runtime.output_tag import OutputTag
 from holdfast.state.descriptors import ListStateDescriptor
-from holdfast.types.typeinfo import Types
+from holdfast.types.left_open import is_pickled
+from holdfast.types.resolve import resolve
 
 if TYPE_CHECKING:
     from holdfast.runtime.context import FunctionInitializationContext, FunctionSnapshotContext
 
-_POSITIONS = "_positions"
+#: The state that a source keeps its positions in.
+POSITIONS = "_positions"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,9 +95,7 @@ class SourceReader(ABC):
 
     @abstractmethod
     def positions(self) -> list[Any]:
-        """The elements of the source's union list state: picklable, msgspec-encodable (dict, list, tuple, str, int,
-        bytes).
-        """
+        """The elements of the source's union list state, each of the source's ``position_type``."""
 
     def positions_at(self, checkpoint_id: int) -> list[Any]:
         """``positions()`` for a checkpoint: of which it may be told later that it completed."""
@@ -127,8 +127,30 @@ class Source(ABC):
     def output_type(self) -> Any:
         """The type of its rows, anything that ``holdfast.types.resolve`` takes, or None for pickled rows."""
 
+    def position_type(self) -> Any:
+        """The type of the elements of its readers' ``positions``, anything that ``holdfast.types.resolve`` takes.
+
+        None: they are pickled, and a restore of the source from a path must allow that. The fields of a named row may
+        be added to later, as those of any state.
+        """
+        return None
+
+    @staticmethod
+    def typed_position(pickled: Any) -> Any:
+        """A position of the ``position_type``, of one that was stored before the source declared any."""
+        return pickled
+
     @abstractmethod
     def create_reader(self, context: ReaderContext) -> SourceReader: ...
+
+
+def positions_of(source: Source) -> ListStateDescriptor:
+    """The state that a source's positions are kept in. Version 0 is pickled: what a source has that declares no type,
+    and what all sources had once.
+    """
+    declared = resolve(source.position_type())
+    descriptor = ListStateDescriptor(POSITIONS, declared)
+    return descriptor if is_pickled(declared) else descriptor.migrate_from(0, source.typed_position)
 
 
 class WrappingReader(SourceReader):
@@ -168,18 +190,18 @@ class ReadingFunction(ParallelSourceFunction, CheckpointedFunction, CheckpointLi
 
     def initialize_state(self, context: FunctionInitializationContext) -> None:
         store = context.get_operator_state_store()
-        if context.has_restored_state() and _POSITIONS not in store.get_registered_state_names():
+        if context.has_restored_state() and POSITIONS not in store.get_registered_state_names():
             raise RestoreError(
                 f"{self.get_runtime_context().get_task_name_with_subtasks()} is a source, and what is restored under "
                 "its uid comes from an operator that was none: it does not say how far the source has read, so the "
                 "source would read nothing, or everything again. Give the source another uid, under which it starts "
                 "anew, or restore the source that wrote the snapshot."
             )
-        self._positions = store.get_union_list_state(ListStateDescriptor(_POSITIONS, Types.PICKLED_BYTE_ARRAY()))
+        assert self._source is not None
+        self._positions = store.get_union_list_state(positions_of(self._source))
         restored = self._positions.get() if context.has_restored_state() else None
         runtime = self.get_runtime_context()
         place = runtime.get_index_of_this_subtask(), runtime.get_number_of_parallel_subtasks()
-        assert self._source is not None
         task = runtime.get_task_name_with_subtasks()
         self._reader = self._source.create_reader(ReaderContext(*place, restored, task=task))
         # Fields travel between epochs, and a source may hold all of its rows.

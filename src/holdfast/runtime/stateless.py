@@ -31,7 +31,7 @@ class MapOperator(RowMapper):
         try:
             for value in batch.values:
                 append(function(value))
-        except Exception as error:
+        except BaseException as error:
             raise self.failure(error, value) from error
         self.output.collect(self.mapped(batch, out))
 
@@ -50,7 +50,7 @@ class FilterOperator(FunctionOperator):
             for index, value in enumerate(values):
                 if function(value):
                     kept.append(index)
-        except Exception as error:
+        except BaseException as error:
             raise self.failure(error, value) from error
         self.output.collect(select_rows(batch, kept))
 
@@ -82,7 +82,7 @@ class FlatMapOperator(FunctionOperator):
                     out.extend(result)
                 if counts is not None:
                     counts.append(len(out) - before)
-        except Exception as error:
+        except BaseException as error:
             raise self.failure(error, value) from error
         self.output.collect(repeat_times(batch, out, counts))
 
@@ -150,6 +150,6 @@ class ProcessOperator(FunctionOperator):
                     out.extend(result)
                 if counts is not None:
                     counts.append(len(out) - before)
-        except Exception as error:
+        except BaseException as error:
             raise self.failure(error, value) from error
         self.output.collect(repeat_times(batch, out, counts))

@@ -8,6 +8,7 @@ dies anywhere leaves the stamp of the epoch before.
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import socket
@@ -17,12 +18,14 @@ from dataclasses import replace
 
 import msgspec
 
+from holdfast.errors import EpochError, HoldfastError
 from holdfast.failpoints import failpoint
 from holdfast.runtime.aligner import Aligner
 from holdfast.runtime.chain import Chain
 from holdfast.runtime.envelope import CONTROL_EDGE, Envelope, Header, pack, unpack_header
 from holdfast.runtime.epoch import Acknowledgement, EpochSpec, RestoredJob, SinkHandle
 from holdfast.runtime.live_task import LiveTask
+from holdfast.runtime.local_files import local_root
 from holdfast.runtime.plan import JobPlan
 from holdfast.runtime.router import Outbox
 from holdfast.runtime.upload import STORING_ERRORS, Upload, UploadResult
@@ -93,10 +96,20 @@ class TaskRun:
             self.close_outputs()
             yield from self._outbox.take()
             rest = self.commit()
-        except BaseException:
+        except BaseException as error:
             self.abandon()
-            raise
+            if isinstance(error, HoldfastError) or not isinstance(error, Exception):
+                raise
+            raise self._failure(error) from error
         yield from rest
+
+    def _failure(self, error: Exception) -> EpochError:
+        """What is none of our errors, nor of a function's: of the host, most likely."""
+        full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+        root = local_root(self._plan.options.local_dir)
+        advice = f". The disk of the local directory {root} is full: free space, or choose another one" if full else ""
+        failure = EpochError(f"{type(error).__name__}: {error}{advice}")
+        return failure.at(task=self._plan.describe_task(self._level, self._slot))
 
     def start(self, senders: list[int]) -> None:
         """Take the task up at the accepted stamp, tell it what became of checkpoints, fire what is overdue."""

@@ -150,7 +150,7 @@ class TimestampsAndWatermarksOperator(Operator):
         try:
             for value, record_timestamp in zip(batch.values, recorded, strict=True):
                 out.append(int(assigner.extract_timestamp(value, record_timestamp)))
-        except Exception as error:
+        except BaseException as error:
             raise self.failure(error, value) from error
         return Times(out)
 

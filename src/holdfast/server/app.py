@@ -17,13 +17,14 @@ from starlette.routing import Mount, Route
 from starlette.types import ASGIApp
 
 from holdfast.errors import HoldfastError
+from holdfast.server.access import AccessTokens
 from holdfast.server.calls import Call, FromHistory, RestError, ServerState
 from holdfast.server.directories import ForbiddenDirectoryError
-from holdfast.server.guards import BodyGuard, HostGuard, TokenGuard
+from holdfast.server.guards import BodyGuard, DriverName, HostGuard, TokenGuard
 from holdfast.server.models_cluster import ErrorMessage
 from holdfast.server.openapi import describe
 from holdfast.server.prometheus import CONTENT_TYPE, exposition
-from holdfast.server.resources import RESOURCES, Resource
+from holdfast.server.resources import RESOURCES, Resource, fields_of, type_name
 
 logger = logging.getLogger(__name__)
 
@@ -40,8 +41,8 @@ _PAGE_HEADERS = {
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 
-def build_app(state: ServerState, token: str | None) -> ASGIApp:
-    """``token`` None: requests need none."""
+def build_app(state: ServerState, tokens: AccessTokens, driver: str) -> ASGIApp:
+    """``driver`` is the name that every answer bears."""
     routes = [*_routes(state), Route("/openapi.json", _description()), Route("/metrics", _metrics(state))]
     inner = Starlette(
         routes=[Route(path, _page) for path in _PAGE_PATHS[:2]]
@@ -50,8 +51,8 @@ def build_app(state: ServerState, token: str | None) -> ASGIApp:
     )
     settings = state.settings
     guarded: ASGIApp = BodyGuard(inner, settings.max_body)
-    guarded = TokenGuard(guarded, token, frozenset(_PAGE_PATHS))
-    return HostGuard(guarded, settings.listen)
+    guarded = TokenGuard(guarded, tokens, frozenset(_PAGE_PATHS))
+    return DriverName(HostGuard(guarded, settings.listen), driver)
 
 
 def _routes(state: ServerState) -> list[Route]:
@@ -93,7 +94,8 @@ async def _body(request: Request, resource: Resource) -> Any:
     try:
         return msgspec.json.decode(raw, type=resource.body)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise RestError(400, f"The body is not a {resource.body.__name__}: {error}") from None
+        fields = ", ".join(fields_of(resource.body))
+        raise RestError(400, f"The body is not {type_name(resource.body)}: {error}. Its fields are {fields}") from None
 
 
 def _subpath(request: Request) -> str:

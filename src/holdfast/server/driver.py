@@ -10,9 +10,13 @@ import time
 from typing import TYPE_CHECKING
 
 from holdfast.checkpoint.driver_record import DriverRecord
+from holdfast.checkpoint.job_address import JobAddress
 from holdfast.common.configuration import Configuration
 from holdfast.errors import MissingExtraError
+from holdfast.server.access import AccessTokens
 from holdfast.server.archive import JobArchive
+from holdfast.server.calls import ServerState
+from holdfast.server.certificates import certificates_in
 from holdfast.server.jobs_directory import JobsDirectory, RecordedJob, ServerRecord, new_driver_name
 from holdfast.server.last_seen import LastSeen, keep_lost_jobs
 from holdfast.server.operations import Operations
@@ -44,13 +48,16 @@ class DriverServer:
         self._directory.prepare()
         keep_lost_jobs(self._directory, JobArchive(settings.history))
         self.token = None if settings.token_file is None else obtain_token(settings.token_file)
-        self._listener = _listen(settings, self._registry, self._operations, self.token)
+        self._tokens = AccessTokens(self.token)
+        tls = settings.listen.tls
+        self._authority = None if tls is None else certificates_in(tls.authority)
+        # Not left there for programs that this one may start: they are drivers of their own.
+        driver = os.environ.pop(DRIVER_VARIABLE, "") or new_driver_name()
+        self._listener = _listen(ServerState(settings, self._registry, self._operations), self._tokens, driver)
         self.url = self._listener.url
         self._record_lock = threading.Lock()
-        tls = settings.listen.tls
         self._record = ServerRecord(
-            # Not left there for programs that this one may start: they are drivers of their own.
-            driver=os.environ.pop(DRIVER_VARIABLE, "") or new_driver_name(),
+            driver=driver,
             process=DriverRecord.of_this_process(),
             url=self.url,
             token_file=None if settings.token_file is None else str(settings.token_file),
@@ -68,6 +75,27 @@ class DriverServer:
             self._record = self._record.with_job(RecordedJob(job.job_id, job.gateway.name), job.application_id)
             self._directory.write(self._record)
         self._last_seen.note([job])
+
+    def address_of(self, job: ServedJob, driver_host: str | None) -> JobAddress:
+        """What others need to find the server of a job. ``driver_host`` is the name by which executors find the
+        driver: where the settings name no host, others find it by that, too.
+        """
+        listen = self._settings.listen
+        return JobAddress(
+            url=self.url if driver_host is None else self._listener.url_for(driver_host),
+            driver=self._record.driver,
+            process=self._record.process,
+            job_id=job.job_id,
+            job_name=job.gateway.name,
+            application_id=job.application_id,
+            loopback=listen.loopback,
+            needs_token=self._tokens.needed,
+            authority=self._authority,
+        )
+
+    def token_of(self, job: ServedJob) -> str | None:
+        """Good for requests about this job alone; None where requests need no token."""
+        return self._tokens.of_job(job.job_id)
 
     def _note_jobs(self) -> None:
         while not self._closed.wait(self._settings.history.interval_ms / 1_000):
@@ -107,14 +135,13 @@ def await_jobs() -> None:
         _running.await_jobs()
 
 
-def _listen(settings: ServerSettings, registry: JobRegistry, operations: Operations, token: str | None) -> Listener:
+def _listen(state: ServerState, tokens: AccessTokens, driver: str) -> Listener:
     try:
         from holdfast.server.app import build_app
-        from holdfast.server.calls import ServerState
         from holdfast.server.listener import Listener
     except ModuleNotFoundError as error:
         package = (error.name or "holdfast").partition(".")[0]
         if package == "holdfast":
             raise
         raise MissingExtraError(package, "server", "The job server") from error
-    return Listener(build_app(ServerState(settings, registry, operations), token), settings.listen)
+    return Listener(build_app(state, tokens, driver), state.settings.listen)

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import base64
 import binascii
-import hmac
 from contextlib import suppress
 from urllib.parse import urlsplit
 
 import msgspec
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from holdfast.server.access import AccessTokens
+from holdfast.server.admission import CONNECTION
+from holdfast.server.identity import DRIVER_HEADER
 from holdfast.server.models_cluster import ErrorMessage
 from holdfast.server.settings import ListenSettings
 
@@ -54,28 +56,51 @@ class HostGuard:
         await self._app(scope, receive, send)
 
 
-class TokenGuard:
-    """``open_paths`` need no token."""
+class DriverName:
+    """Every answer, a refusal too, names the driver: whoever looks for it knows that it is this one before he sends a
+    token."""
 
-    def __init__(self, app: ASGIApp, token: str | None, open_paths: frozenset[str]) -> None:
+    def __init__(self, app: ASGIApp, driver: str) -> None:
         self._app = app
-        self._token = None if token is None else token.encode()
+        self._header = (DRIVER_HEADER.encode(), driver.encode())
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def send_named(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message = {**message, "headers": [*message.get("headers", ()), self._header]}
+            await send(message)
+
+        await self._app(scope, receive, send_named)
+
+
+class TokenGuard:
+    """``open_paths`` need no token. A connection over which an allowed request came is trusted from then on."""
+
+    def __init__(self, app: ASGIApp, tokens: AccessTokens, open_paths: frozenset[str]) -> None:
+        self._app = app
+        self._tokens = tokens
         self._open_paths = open_paths
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or self._token is None or scope["path"] in self._open_paths:
+        if scope["type"] != "http" or scope["path"] in self._open_paths:
             await self._app(scope, receive, send)
             return
+        refusal = self._refusal(scope)
+        if refusal is not None:
+            await refuse(send, 401, refusal, ((b"www-authenticate", b'Bearer realm="holdfast"'),))
+            return
+        scope["state"][CONNECTION].trusted = True
+        await self._app(scope, receive, send)
+
+    def _refusal(self, scope: Scope) -> str | None:
+        """Why the request is refused; None where it is allowed."""
+        if not self._tokens.needed:
+            return None
         given = _credential(_headers(scope).get(b"authorization", b""))
         if given is None:
             message = "The request has no token. Send 'Authorization: Bearer TOKEN', or the token as the password of "
-            message += "basic authentication; it is in the file that 'rest.auth.token-file' names"
-        elif not hmac.compare_digest(given, self._token):
-            message = "The token is wrong"
-        else:
-            await self._app(scope, receive, send)
-            return
-        await refuse(send, 401, message, ((b"www-authenticate", b'Bearer realm="holdfast"'),))
+            return message + "basic authentication; it is in the file that 'rest.auth.token-file' names"
+        return None if self._tokens.allow(given, scope["path"]) else "The token is wrong"
 
 
 class BodyGuard:

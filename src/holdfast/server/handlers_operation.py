@@ -9,13 +9,14 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
-from holdfast.checkpoint.savepoint import dispose_savepoint
+from holdfast.checkpoint.savepoint import dispose_savepoint, pickled_in_savepoint
 from holdfast.checkpoint.triggers import CheckpointKind, new_trigger_id
 from holdfast.errors import HoldfastError
 from holdfast.server import models_operation as models
 from holdfast.server.calls import Call, RestError
 from holdfast.server.directories import ForbiddenDirectoryError, resolve_inside
 from holdfast.server.operations import OperationKey, OperationKind
+from holdfast.server.requirements import present_requirements, wanted_parallelism
 from holdfast.server.served_job import ServedJob
 from holdfast.state.handles import SavepointFormat
 
@@ -59,13 +60,40 @@ def trigger_checkpoint(call: Call) -> models.TriggerResponse:
     return _start_in_job(call, OperationKind.CHECKPOINT, body.trigger_id, begin)
 
 
+def resource_requirements(call: Call) -> dict[str, models.VertexRequirements]:
+    return present_requirements(call.running_job().gateway.master.execution_graph.vertices)
+
+
+def rescale(call: Call) -> models.TriggerResponse:
+    def begin(job: ServedJob, trigger_id: str) -> Future[int]:
+        vertices, present = job.gateway.master.execution_graph.vertices, job.gateway.job.parallelism
+        parallelism = wanted_parallelism(call.body, vertices, present)
+        if parallelism != present:
+            return job.gateway.rescale(parallelism)
+        done: Future[int] = Future()
+        done.set_result(present)
+        return done
+
+    return _start_in_job(call, OperationKind.RESCALING, None, begin)
+
+
+def rescaling_status(call: Call) -> models.RescalingStatus:
+    future = _operation(call, OperationKind.RESCALING)
+    if not future.done():
+        return models.RescalingStatus(_IN_PROGRESS, None)
+    failure = _failure(future)
+    parallelism = None if failure is not None else int(future.result())
+    return models.RescalingStatus(_COMPLETED, models.RescalingInfo(parallelism, failure))
+
+
 def savepoint_status(call: Call) -> models.SavepointStatus:
     future = _operation(call, OperationKind.SAVEPOINT)
     if not future.done():
         return models.SavepointStatus(_IN_PROGRESS, None)
     failure = _failure(future)
     location = None if failure is not None else str(future.result())
-    return models.SavepointStatus(_COMPLETED, models.SavepointInfo(location, failure))
+    pickled = [] if location is None else pickled_in_savepoint(location)
+    return models.SavepointStatus(_COMPLETED, models.SavepointInfo(location, failure, pickled))
 
 
 def checkpoint_status(call: Call) -> models.CheckpointTriggerStatus:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 
+from holdfast.job.job import JobStatus
 from holdfast.server.served_job import ServedJob
 from holdfast.server.views_checkpoint import tracker_of
 from holdfast.server.views_job import job_ended
-from holdfast.spark.job import JobStatus
 
 #: Not a number: Prometheus does not get it.
 EXTERNAL_PATH = "lastCheckpointExternalPath"

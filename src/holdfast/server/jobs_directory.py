@@ -62,8 +62,14 @@ class JobsDirectory:
 
     def prepare(self) -> None:
         """Make the directories; others than the owner cannot look into them."""
-        for directory in (self._root, self._drivers, self._root / "logs"):
-            directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        try:
+            for directory in (self._root, self._drivers, self._root / "logs"):
+                directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        except OSError as error:
+            raise ConfigurationError(
+                f"The jobs directory {self._root} cannot be made: {error}. Name one that this user can write with "
+                "'holdfast.jobs-dir' or HOLDFAST_JOBS_DIR; a container may have no home"
+            ) from error
 
     def log_file(self, driver: str) -> Path:
         return self._root / "logs" / f"{driver}.log"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import logging
 import socket
 import threading
@@ -12,6 +11,9 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from holdfast.errors import ConfigurationError
+from holdfast.server.binding import bind
+from holdfast.server.gate import Gate
+from holdfast.server.protocol import guarded_protocol
 from holdfast.server.settings import ListenSettings
 
 logger = logging.getLogger(__name__)
@@ -24,18 +26,19 @@ class Listener:
     """Listens from the moment it is made until ``close``."""
 
     def __init__(self, app: ASGIApp, settings: ListenSettings) -> None:
-        self._socket = _bind(settings)
+        self._socket = Gate(bind(settings), settings.connections)
         self.port: int = self._socket.getsockname()[1]
-        scheme = "https" if settings.tls else "http"
-        host = settings.advertised if settings.advertised != "0.0.0.0" else socket.gethostname()
-        self.url = f"{scheme}://{f'[{host}]' if ':' in host else host}:{self.port}"
+        self._settings = settings
+        self.url = self.url_for(socket.gethostname())
         self._server = uvicorn.Server(
             uvicorn.Config(
                 app,
                 log_config=None,
                 access_log=False,
                 lifespan="off",
-                http="h11",
+                # Another event loop may accept connections without asking the gate.
+                loop="asyncio",
+                http=guarded_protocol(self._socket, settings.request_timeout_ms / 1_000),
                 ws="none",
                 server_header=False,
                 proxy_headers=False,
@@ -47,6 +50,13 @@ class Listener:
         self._thread = threading.Thread(target=self._serve, name="holdfast-rest", daemon=True)
         self._thread.start()
         self._await_start()
+
+    def url_for(self, host_name: str) -> str:
+        """The address for others; ``host_name`` is one of this host, where the settings name none."""
+        settings = self._settings
+        host = host_name if settings.everywhere and settings.advertised == settings.address else settings.advertised
+        scheme = "https" if settings.tls else "http"
+        return f"{scheme}://{f'[{host}]' if ':' in host else host}:{self.port}"
 
     def close(self) -> None:
         self._server.should_exit = True
@@ -66,26 +76,3 @@ class Listener:
                 self._socket.close()
                 raise ConfigurationError(f"The job server could not be started at {self.url}; the log says why")
             time.sleep(0.01)
-
-
-def _bind(settings: ListenSettings) -> socket.socket:
-    """A socket on the first port that is free."""
-    family = socket.AF_INET6 if ":" in settings.address else socket.AF_INET
-    refused: OSError | None = None
-    for port in settings.ports:
-        bound = socket.socket(family, socket.SOCK_STREAM)
-        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            bound.bind((settings.address, port))
-            bound.listen(128)
-            return bound
-        except OSError as error:
-            bound.close()
-            refused = error
-            if error.errno not in (errno.EADDRINUSE, errno.EACCES):
-                break
-    ports = f"{settings.ports[0]}" if len(settings.ports) == 1 else f"{settings.ports[0]} to {settings.ports[-1]}"
-    raise ConfigurationError(
-        f"The job server cannot listen on {settings.address}, port {ports}: {refused}. Set 'rest.bind-port' to a free "
-        "port, to a range, or to 0 for any"
-    )

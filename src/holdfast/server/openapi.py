@@ -23,6 +23,7 @@ _COMMON_ERRORS = {
     400: "The request is malformed",
     401: "The token is missing or wrong",
     403: "The request comes from another site, or names a directory that it may not",
+    408: "The request did not arrive in time",
     413: "The body is too long",
     421: "The server is not known by this name",
 }

@@ -16,6 +16,7 @@ class OperationKind(Enum):
     SAVEPOINT = "savepoint"
     CHECKPOINT = "checkpoint"
     DISPOSAL = "disposal"
+    RESCALING = "rescaling"
 
 
 @dataclass(frozen=True)

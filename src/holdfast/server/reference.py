@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from holdfast.server.openapi import describe
-from holdfast.server.resources import RESOURCES, Resource
+from holdfast.server.resources import RESOURCES, Resource, type_name
 
 _INTRODUCTION = """# REST interface
 
@@ -18,14 +18,19 @@ below `/v1` too. The server describes itself at `/openapi.json` (OpenAPI 3.1), h
 under the names of Flink's reporter, and a page for the browser at `/`.
 
 Every request but that for the page needs the token, as `Authorization: Bearer TOKEN` or as the password of basic
-authentication. Errors are `{"errors": ["..."]}`. Beside the statuses below, any request can get 400 (malformed), 401
-(token missing or wrong), 403 (from a page of another site, or for a directory that requests may not name), 413 (body
-longer than `rest.server.max-content-length`) and 421 (a host name that is not one of the server).
+authentication. The token that a driver leaves beside the checkpoints of a job opens what is below `/jobs/:jobid` of
+that job alone. Every answer names the driver in the header `holdfast-driver`.
+
+Errors are `{"errors": ["..."]}`. Beside the statuses below, any request can get 400 (malformed), 401 (token missing or
+wrong), 403 (from a page of another site, or for a directory that requests may not name), 408 (head or body slower than
+`holdfast.rest.request-timeout`), 413 (body longer than `rest.server.max-content-length`) and 421 (a host name that is
+not one of the server). A body with a field that is not below is malformed.
 
 Times are milliseconds, sizes bytes. What Flink tells and Holdfast does not have is 0: bytes that tasks read and write,
 busy, idle and back-pressured time, and all about data that is buffered or persisted in channels: there is none.
 `serialized-throwable`, a Java object in Flink, is null. Left out are resources of JAR files, task managers, data sets,
-accumulators, profiling, rescaling and the SQL gateway.
+accumulators, profiling and the SQL gateway. A change of the parallelism answers with a `request-id`, where Flink
+answers with an empty object: `/jobs/:jobid/rescaling/:triggerid` tells how it went.
 """
 
 
@@ -44,16 +49,11 @@ def _resource(resource: Resource) -> str:
     if resource.queries:
         lines.append("\n" + "".join(f"- `?{query.name}=`: {query.description}\n" for query in resource.queries))
     if resource.body is not None:
-        lines.append(f"\nBody: `{resource.body.__name__}`.\n")
-    statuses = {resource.status: f"`{_name(resource.answer)}`", **dict(resource.errors)}
+        lines.append(f"\nBody: `{type_name(resource.body)}`.\n")
+    statuses = {resource.status: f"`{type_name(resource.answer)}`", **dict(resource.errors)}
     lines.append("\n| Status | |\n|---|---|\n")
     lines.extend(f"| {status} | {text} |\n" for status, text in statuses.items())
     return "".join(lines)
-
-
-def _name(answer: Any) -> str:
-    elements = getattr(answer, "__args__", ())
-    return f"list of {elements[0].__name__}" if elements else str(answer.__name__)
 
 
 def _schema(name: str, schema: dict[str, Any]) -> str:

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
+
 from holdfast.server import handlers_checkpoint, handlers_cluster, handlers_job, handlers_operation
 from holdfast.server import models_checkpoint as checkpoint_models
 from holdfast.server import models_job as job_models
@@ -35,10 +37,24 @@ class Resource:
     summary: str
     answer: Any
     status: int = 200
-    body: type | None = None
+    body: Any = None
     body_required: bool = False
     queries: tuple[Query, ...] = ()
     errors: tuple[tuple[int, str], ...] = ()
+
+
+def type_name(kind: Any) -> str:
+    """Of an answer or a body, for people."""
+    elements = getattr(kind, "__args__", ())
+    if not elements:
+        return str(kind.__name__)
+    return f"{'object' if kind.__origin__ is dict else 'list'} of {elements[-1].__name__}"
+
+
+def fields_of(kind: Any) -> list[str]:
+    """Names of the fields of a body; of its elements, where it is an object or list of them."""
+    elements = getattr(kind, "__args__", ())
+    return [field.encode_name for field in msgspec.structs.fields(elements[-1] if elements else kind)]
 
 
 def _read(
@@ -170,6 +186,30 @@ RESOURCES: tuple[Resource, ...] = (
         {404: "No such operation"},
     ),
     _start(f"{_JOB}/stop", handlers_operation.stop, operation_models.StopTrigger, "Stop the job with a savepoint"),
+    _read(
+        f"{_JOB}/resource-requirements",
+        handlers_operation.resource_requirements,
+        dict[str, operation_models.VertexRequirements],
+        "The parallelism of every vertex, by its id",
+        {404: "There is no such job", 409: "The job has ended"},
+    ),
+    Resource(
+        "PUT",
+        f"{_JOB}/resource-requirements",
+        handlers_operation.rescale,
+        "Take a checkpoint, and go on from it with another parallelism; the same upper bound for all vertices",
+        operation_models.TriggerResponse,
+        body=dict[str, operation_models.VertexRequirements],
+        body_required=True,
+        errors=tuple(_ENDED.items()),
+    ),
+    _read(
+        f"{_JOB}/rescaling/{{trigger_id}}",
+        handlers_operation.rescaling_status,
+        operation_models.RescalingStatus,
+        "How a change of the parallelism went",
+        {404: "No such operation"},
+    ),
     Resource(
         "POST",
         "/savepoint-disposal",

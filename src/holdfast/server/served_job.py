@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from holdfast.checkpoint.triggers import CheckpointKind
-from holdfast.spark.job import Job
+from holdfast.job.job import Job
 from holdfast.state.handles import SavepointFormat
 
 if TYPE_CHECKING:
-    from holdfast.spark.job_master import JobMaster
+    from holdfast.job.job_master import JobMaster
 
 
 class Gateway(Protocol):
@@ -42,6 +42,8 @@ class Gateway(Protocol):
     def stop_with_savepoint(
         self, directory: str | None, drain: bool, savepoint_format: SavepointFormat, /, *, trigger_id: str
     ) -> Future[str]: ...
+
+    def rescale(self, parallelism: int, /) -> Future[int]: ...
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from holdfast.common import options, rest_options
 from holdfast.common.configuration import Configuration
 from holdfast.common.run_settings import RUN_VARIABLE
 from holdfast.errors import ConfigurationError
+from holdfast.server.admission import ConnectionLimits
 
 #: The name that ``holdfast run --detached`` gives to the driver that it starts.
 DRIVER_VARIABLE = "HOLDFAST_DRIVER"
@@ -31,9 +32,18 @@ class ListenSettings:
 
     address: str
     ports: tuple[int, ...]
+    #: What is told to others, unless it is the address of no host in particular.
     advertised: str
     allowed_hosts: tuple[str, ...]
     tls: TlsSettings | None
+    connections: ConnectionLimits
+    #: For the head of a request, and as long again for its body.
+    request_timeout_ms: int
+
+    @property
+    def everywhere(self) -> bool:
+        """On all addresses of the host, of which none can be told to others as it stands."""
+        return self.address in ("0.0.0.0", "::")
 
     @property
     def loopback(self) -> bool:
@@ -99,6 +109,8 @@ def server_settings(configuration: Configuration, environment: Mapping[str, str]
             get(rest_options.ADVERTISED_ADDRESS) or address,
             get(rest_options.ALLOWED_HOSTS),
             _tls(configuration),
+            ConnectionLimits(get(rest_options.MAX_CONNECTIONS), get(rest_options.MAX_CONNECTIONS_PER_ADDRESS)),
+            get(rest_options.REQUEST_TIMEOUT),
         ),
         jobs_directory=directory,
         history=history_settings(configuration, environment),

@@ -12,9 +12,9 @@ from holdfast.checkpoint.statistics import (
     RestoredCheckpoint,
     SubtaskStatistics,
 )
+from holdfast.job.execution_graph import ExecutionVertex
 from holdfast.server import models_checkpoint as models
 from holdfast.server.served_job import ServedJob
-from holdfast.spark.execution_graph import ExecutionVertex
 from holdfast.types.clock import wall_clock
 from holdfast.types.settings import Retention
 

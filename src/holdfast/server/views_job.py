@@ -7,12 +7,12 @@ import traceback
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
+from holdfast.job.execution_graph import Execution, ExecutionState, ExecutionVertex
+from holdfast.job.job import FailureRecord, JobHistory, JobStatus
 from holdfast.runtime.operator import MIN_WATERMARK
 from holdfast.runtime.plan import EdgeSpec
 from holdfast.server import models_job as models
 from holdfast.server.served_job import ServedJob
-from holdfast.spark.execution_graph import Execution, ExecutionState, ExecutionVertex
-from holdfast.spark.job import FailureRecord, JobHistory, JobStatus
 
 _ENDED = (JobStatus.FINISHED, JobStatus.CANCELED, JobStatus.FAILED)
 #: All of Flink's, so that clients find those that they look for.

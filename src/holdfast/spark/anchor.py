@@ -8,34 +8,37 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 import socket
 import time
+import uuid
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
 import pyarrow as pa
-from py4j.protocol import Py4JError
 from pyspark import TaskContext
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from holdfast.errors import ProgramError
+from holdfast.job.placement import spread_evenly
+from holdfast.spark.accelerations import Accelerations
+from holdfast.spark.executors import executors_of
+from holdfast.spark.failures import failure_of
+from holdfast.spark.internals.jvm import JVM_ERRORS
+from holdfast.spark.program_modules import lacking, refuse_lacking
 from holdfast.spark.session import application_is_gone
 
 logger = logging.getLogger(__name__)
 
-_PLACEMENT_SCHEMA = "slot int, executor string"
-_LOCAL_MASTER = re.compile(r"local(\[.*\])?")
+_PLACEMENT_SCHEMA = "slot int, executor string, lacking string"
 #: How long the tasks of each try to build an anchor last at least. The first try starts Python workers, and is often
 #: uneven for it.
 _PAUSES = (0.0, 0.1, 0.2, 0.4)
 _RETRY_SECONDS = 0.5
-_POLL_SECONDS = 0.1
-#: A lost executor is replaced within that, or the job goes on without it.
-_EXECUTOR_WAIT_SECONDS = 60.0
-#: Executors of an application that starts come one shortly after the other.
-_SETTLE_SECONDS = 3.0
+#: All rows in one partition are planned by other rules, among them one by which Spark spreads over many partitions what
+#: it takes to be large. So a job with a single slot has a second partition, in which nothing happens.
+_LEAST_PARTITIONS = 2
 
 
 def slot_values(slots: int) -> list[int]:
@@ -79,19 +82,28 @@ class Anchor:
     the others got their first.
     """
 
-    def __init__(self, session: SparkSession, slots: int, pause: float = 0.0) -> None:
+    def __init__(self, session: SparkSession, slots: int, modules: Sequence[str] = (), pause: float = 0.0) -> None:
         self.session = session
         self.slots = slots
-        self.values = slot_values(slots)
+        self.values = slot_values(max(slots, _LEAST_PARTITIONS))
         self.table: DataFrame = self._cache()
-        self.placement = self._materialise(pause)
+        self.placement = self._materialise(tuple(modules), pause)
 
     def _cache(self) -> DataFrame:
-        rows = self.session.createDataFrame([(value,) for value in self.values], "slot int")
-        return rows.repartition(self.slots, "slot").persist()
+        # Not of Python's rows, for which Spark would start a daemon of Python workers beside the one that runs tasks.
+        values = ", ".join(f"({value})" for value in self.values)
+        # Spark caches equal queries of an application once, and each anchor must have rows of its own.
+        own = f"'{uuid.uuid4()}'"
+        rows = self.session.sql(f"SELECT slot FROM VALUES {values} AS slots(slot) WHERE {own} = {own}")
+        return rows.repartition(self.partitions, "slot").persist()
 
-    def _materialise(self, pause: float) -> list[str]:
-        """Run the job that caches the rows; the executor of every slot."""
+    @property
+    def partitions(self) -> int:
+        """Of every level."""
+        return len(self.values)
+
+    def _materialise(self, modules: tuple[str, ...], pause: float) -> list[str]:
+        """Run the job that caches the rows; the executor of every slot. ProgramError when one lacks a module."""
 
         def report(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for _ in batches:
@@ -100,37 +112,36 @@ class Anchor:
             assert context is not None
             time.sleep(pause)
             slot = pa.array([context.partitionId()], pa.int32())
-            yield pa.RecordBatch.from_arrays([slot, pa.array([executor_identity()])], names=["slot", "executor"])
+            columns = [slot, pa.array([executor_identity()]), pa.array([" ".join(lacking(modules))])]
+            yield pa.RecordBatch.from_arrays(columns, names=["slot", "executor", "lacking"])
 
-        found = {row.slot: row.executor for row in self.table.mapInArrow(report, _PLACEMENT_SCHEMA).collect()}
+        rows = self.table.mapInArrow(report, _PLACEMENT_SCHEMA).collect()
+        refuse_lacking({row.executor: row.lacking.split() for row in rows})
+        found = {row.slot: row.executor for row in rows}
         return [found[slot] for slot in range(self.slots)]
 
     def release(self) -> None:
-        with suppress(Py4JError, OSError):  # a JVM that is gone holds nothing
+        with suppress(*JVM_ERRORS):  # a JVM that is gone holds nothing
             self.table.unpersist(blocking=False)
 
 
-def spread_evenly(placement: Sequence[str], executors: int) -> bool:
-    """No executor has more than its share of the slots."""
-    if executors <= 1:
-        return True
-    share = -(-len(placement) // executors)
-    return max(Counter(placement).values()) <= share
-
-
-def build_anchor(session: SparkSession, slots: int) -> Anchor:
-    """An anchor whose slots are spread evenly over the executors that are there, if that can be had in a few tries."""
+def build_anchor(
+    session: SparkSession, slots: int, accelerations: Accelerations, modules: Sequence[str] = ()
+) -> Anchor:
+    """An anchor whose slots are spread evenly over the executors that are there, if that can be had in a few tries.
+    ``modules`` are those that executors must be able to import.
+    """
     for number, pause in enumerate(_PAUSES):
         last = number == len(_PAUSES) - 1
         try:
-            anchor = Anchor(session, slots, pause)
-        except (PySparkException, Py4JError):
+            anchor = Anchor(session, slots, modules, pause)
+        except (PySparkException, *JVM_ERRORS) as error:
             # Right after the loss of an executor Spark may not know of it yet, and sends it tasks.
-            if last or application_is_gone(session):
+            if last or application_is_gone(session) or isinstance(failure_of(error), ProgramError):
                 raise
             time.sleep(_RETRY_SECONDS)
             continue
-        executors = len(executors_of(session))
+        executors = len(executors_of(session, accelerations))
         if spread_evenly(anchor.placement, executors):
             return anchor
         if last:
@@ -140,40 +151,3 @@ def build_anchor(session: SparkSession, slots: int) -> Anchor:
         anchor.release()
         time.sleep(_RETRY_SECONDS)
     raise AssertionError("unreachable")
-
-
-def executors_of(session: SparkSession) -> frozenset[str]:
-    """The ids of the executors that the scheduler knows now; one, the driver, in local mode."""
-    context = session.sparkContext
-    if _is_local(session):
-        return frozenset({"driver"})
-    return frozenset(str(context._jsc.sc().getExecutorIds().mkString(" ")).split())
-
-
-def _is_local(session: SparkSession) -> bool:
-    return _LOCAL_MASTER.fullmatch(str(session.sparkContext.master)) is not None
-
-
-def wait_for_executors(session: SparkSession, wanted: int, sleep: Callable[[float], None]) -> int:
-    """Wait until so many executors are there, or long enough; the number that is there in the end."""
-    deadline = time.monotonic() + _EXECUTOR_WAIT_SECONDS
-    while (found := len(executors_of(session))) < wanted and time.monotonic() < deadline:
-        sleep(_POLL_SECONDS)
-    if found < wanted:
-        logger.warning("%d executors are there where %d were; the job goes on with them", found, wanted)
-    return found
-
-
-def first_executors(session: SparkSession, slots: int, sleep: Callable[[float], None]) -> int:
-    """At the start of an application: wait for as many executors as it asked for, or until no more of them come."""
-    asked = session.sparkContext.getConf().get("spark.executor.instances")
-    if asked is not None and asked.isdigit():
-        return wait_for_executors(session, min(int(asked), slots), sleep)
-    found = wait_for_executors(session, 1, sleep)
-    quiet_since = time.monotonic()
-    while found < slots and time.monotonic() - quiet_since < _SETTLE_SECONDS and not _is_local(session):
-        sleep(_POLL_SECONDS)
-        now = len(executors_of(session))
-        if now != found:
-            found, quiet_since = now, time.monotonic()
-    return found

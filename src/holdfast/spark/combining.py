@@ -1,14 +1,11 @@
 """Rows that Spark combines by key before they come to Python, where known aggregates are all that is made of them.
 
 Spark plans an aggregation as two halves with an exchange between them: the first combines the rows of each partition,
-the second what has come of them. Ahead of our own exchange the first half is all that is needed. DataFrames cannot ask
-for it, so it is taken out of the plan of the whole. Where rows are partitioned by the key already there is no exchange,
-and the whole gives the same columns.
+the second what has come of them. Ahead of our own exchange the first half is all that is needed.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -24,14 +21,15 @@ from pyspark.sql.types import DoubleType, FloatType, LongType, StringType, Struc
 from holdfast.errors import FunctionError
 from holdfast.runtime.aggregates import Aggregation, Partial, too_large
 from holdfast.runtime.combining import Combination
-from holdfast.spark.event_time import EventTimeColumn
-from holdfast.spark.planned_rows import RowShape
+from holdfast.runtime.event_time_column import EventTimeColumn
+from holdfast.spark.internals.half_aggregation import first_half
+from holdfast.spark.internals.jvm import JVM_ERRORS
+from holdfast.spark.internals.planned_rows import RowShape
 
 #: With it a sum that passes 64 bits is an error; without it, it goes around.
 _ANSI = "spark.sql.ansi.enabled"
 _OVERFLOW = "[ARITHMETIC_OVERFLOW]"
 _CONTEXT = "\n== "
-_AGGREGATES = ("HashAggregateExec", "SortAggregateExec")
 #: Columns beside those of rows: their event time in milliseconds, and the start of its pane.
 _MILLIS, _START = "millis", "pane_start"
 
@@ -102,7 +100,7 @@ def plan_to_combine(
     # Spark computes once what is asked for twice, and its columns are counted on.
     distinct = list(dict.fromkeys(wanted))
     whole = rows.groupBy(*grouped_by).agg(*(F.expr(one.text) for one in distinct))
-    first = _first_half(whole)
+    first = first_half(whole)
     # Spark may be set to leave the keys out of its results.
     if first is None or len(whole.schema) != len(grouped_by) + len(distinct):
         return None
@@ -124,7 +122,8 @@ def explained_overflows(aggregations: Iterable[Aggregation]) -> Iterator[None]:
     """Spark's own report of a sum that passes 64 bits does not say of what, and gives advice that is none here."""
     try:
         yield
-    except PySparkException as error:
+    # Which of them depends on the version of Spark.
+    except (PySparkException, *JVM_ERRORS) as error:
         sums = [p.field for one in aggregations for p in one.partials if p.function == "sum"]
         # With an expression of the program's comes where it stands.
         if sums and _OVERFLOW in str(error) and _CONTEXT not in str(error):
@@ -173,36 +172,3 @@ def _agrees_with_arrow(frame: DataFrame, names: Sequence[str], aggregation: Aggr
         return False
     large = [p for p in aggregation.partials if p.function == "sum" and isinstance(types[str(p.field)], LongType)]
     return not large or frame.sparkSession.conf.get(_ANSI) == "true"
-
-
-def _first_half(whole: DataFrame) -> Any | None:
-    """The plan of what Spark computes in front of its exchange; of all where there is none. None if that has other
-    columns than the results: Spark leaves out what it takes for superfluous, and never adds or moves any.
-    """
-    first = plan = whole._jdf.queryExecution().executedPlan()
-    if _mode(plan) == "Final":
-        below = _unwrapped(_unwrapped(plan).child())
-        half = below.child() if _kind(below) == "ShuffleExchangeExec" else below
-        if _mode(half) != "Partial":
-            return None
-        first = plan if half is below else half
-    elif _mode(plan) != "Complete":
-        return None
-    found = [field["type"] for field in json.loads(first.schema().json())["fields"]]
-    return first if found == [field.dataType.jsonValue() for field in whole.schema] else None
-
-
-def _unwrapped(node: Any) -> Any:
-    while _kind(node) in ("WholeStageCodegenExec", "InputAdapter"):
-        node = node.child()
-    return node
-
-
-def _mode(plan: Any) -> str:
-    """Which part of an aggregation the top of a plan is, if it is one."""
-    node = _unwrapped(plan)
-    return str(node.aggregateExpressions().head().mode().toString()) if _kind(node) in _AGGREGATES else ""
-
-
-def _kind(node: Any) -> str:
-    return str(node.getClass().getSimpleName())

@@ -11,22 +11,22 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark import TaskContext
-from pyspark.core.broadcast import Broadcast
+from pyspark import Broadcast, TaskContext
 
+from holdfast.job.engine import AttemptIdentity
 from holdfast.runtime.batch import Batch
 from holdfast.runtime.combining_router import router_of
 from holdfast.runtime.envelope import GROUP_SIZE, ChannelStatus, Header, pack
 from holdfast.runtime.epoch import Acknowledgement, EpochSpec, OperatorProgress
+from holdfast.runtime.event_time_column import EventTimeColumn
 from holdfast.runtime.operator import MAX_WATERMARK, MIN_WATERMARK
 from holdfast.runtime.plan import JobPlan
 from holdfast.runtime.router import Outbox, Router
 from holdfast.runtime.times import Times
 from holdfast.spark.combining import CombinedColumns, SparkCombined
 from holdfast.spark.epoch_property import announced_epoch
-from holdfast.spark.event_time import EventTimeColumn
-from holdfast.spark.failures import reporting_failures
-from holdfast.spark.level_task import ArrowFunction, AttemptIdentity, envelope_batches, plan_of
+from holdfast.spark.failures import reporting_failures, sending_failures
+from holdfast.spark.level_task import ArrowFunction, envelope_batches, plan_of
 from holdfast.spark.slices import DataFrameSlice
 from holdfast.types.arrow import row_reader, schema_of
 
@@ -57,18 +57,18 @@ def data_frame_function(
         assert context is not None
         with reporting_failures():
             job, spec = plan_of(plan, identity), announced_epoch(context)
-            index = context.partitionId() - _first_partition(job, spec, group)
-            partition = _Partition(job, group, index, spec, origins, combined)
-            rows = _by_tag(batches) if tagged else ((0, batch) for batch in batches)
-            yield from partition.run(rows, values, over=not streaming)
+        index = context.partitionId() - _first_partition(job, spec, group, len(values))
+        partition = _Partition(job, group, index, spec, origins, combined)
+        rows = _by_tag(batches) if tagged else ((0, batch) for batch in batches)
+        yield from sending_failures(partition.run(rows, values, over=not streaming), values)
 
     return run_partition
 
 
-def _first_partition(plan: JobPlan, spec: EpochSpec, group: int) -> int:
-    """Where those of a group begin in the union that makes up level 0."""
+def _first_partition(plan: JobPlan, spec: EpochSpec, group: int, of_level: int) -> int:
+    """Where those of a group begin in the union that makes up level 0, behind the partitions of the job's own."""
     before = takewhile(lambda other: other != group, spec.partitions)
-    own = plan.slots if 0 in plan.levels else 0
+    own = of_level if 0 in plan.levels else 0
     return own + sum(spec.partitions[other] for other in before)
 
 

@@ -1,24 +1,38 @@
 """Errors on their way from a task to the driver.
 
-Spark brings a failed task's error to the driver as text. What Holdfast must know of it travels in one marked line of
-JSON at the end of that text.
+What Holdfast raises in a task, a function's own error included, would be raised again if Spark tried the task again. So
+it is no failure to Spark, which may be told to try several times: it travels through the exchange in the place of what
+the task would have sent. The tasks behind it do nothing but pass it on, and the epoch is over at once.
+
+What happens to a task before it has its plan, or to its process, Spark brings to the driver as text. What Holdfast must
+know of that is one marked line of JSON at the end of the text.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+import traceback
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 import msgspec
+import pyarrow as pa
 
 from holdfast import errors
-from holdfast.errors import EpochError, HoldfastError
+from holdfast.errors import EpochError, HoldfastError, UnfitExecutorError
+from holdfast.runtime.envelope import EXCHANGE_SCHEMA, FAILURE_EDGE, Header, pack, unpack_header
 
 _MARK = "holdfast-failure:"
 _PATTERN = re.compile(re.escape(_MARK) + r"(\{.*?\})$", re.MULTILINE)
 #: What happened to the task. Lines before it say where the driver waited, "Caused by" behind it which socket broke.
 _TASK_FAILURE = re.compile(r"most recent failure: (.+)")
+_RAISED = re.compile(r"[A-Za-z_][\w.]*(Error|Exception|Exit|Interrupt|Warning)\b")
+#: Where PySpark's worker fails before it calls our function: it cannot unpickle it.
+_UNPICKLING = "in read_command\n"
+#: It is another Python than the driver's, has no such daemon, or is not there, or not one that may be run.
+_NOT_STARTED = re.compile(
+    r"\[PYTHON_VERSION_MISMATCH\]|Error while finding module specification for|Cannot run program \".*\": error=(2|13),"
+)
 
 
 class TaskFailure(msgspec.Struct, frozen=True):
@@ -26,18 +40,71 @@ class TaskFailure(msgspec.Struct, frozen=True):
 
     kind: str
     message: str
+    #: Where it was raised. Spark tells so of what it brings itself.
+    trace: str = ""
+
+    @classmethod
+    def of(cls, error: HoldfastError, trace: str = "") -> TaskFailure:
+        return cls(type(error).__name__, "; ".join([str(error), *getattr(error, "__notes__", [])]), trace)
+
+    @classmethod
+    def decode(cls, text: str) -> TaskFailure:
+        return msgspec.json.decode(text.encode(), type=cls)
+
+    def encode(self) -> str:
+        return msgspec.json.encode(self).decode()
+
+    def restored(self, cause: BaseException) -> HoldfastError:
+        """The error as what it was."""
+        kind = getattr(errors, self.kind, HoldfastError)
+        error: HoldfastError = HoldfastError.__new__(kind)
+        Exception.__init__(error, self.message)
+        error.__cause__ = cause
+        return error
+
+
+class FailedBefore(Exception):
+    """In a task: one of the level before has failed, for the reason that this is made with."""
+
+
+class TaskTraceback(Exception):
+    """On the driver: where an error was raised in a task."""
 
 
 @contextmanager
 def reporting_failures() -> Iterator[None]:
-    """In a task: mark our own errors, so that the driver can raise them again as what they are."""
+    """In a task that has no plan yet: mark our own errors, so that the driver can raise them again as what they are."""
     try:
         yield
     except HoldfastError as error:
-        message = "; ".join([str(error), *getattr(error, "__notes__", [])])
-        line = msgspec.json.encode(TaskFailure(type(error).__name__, message)).decode()
-        error.add_note(f"{_MARK}{line}")
+        error.add_note(f"{_MARK}{TaskFailure.of(error).encode()}")
         raise
+
+
+def sending_failures(sent: Iterable[pa.RecordBatch], values: list[int]) -> Iterator[pa.RecordBatch]:
+    """In a task: what it sends, and behind that its failure, if it fails."""
+    try:
+        yield from sent
+        return
+    except FailedBefore as failed:
+        failure = str(failed)
+    except HoldfastError as error:
+        failure = TaskFailure.of(error, "".join(traceback.format_exception(error))).encode()
+    yield _to_every_slot(pack(Header(failure=failure)), values)
+
+
+def _to_every_slot(payload: bytes, values: list[int]) -> pa.RecordBatch:
+    constant = {"edge": FAILURE_EDGE, "channel": 0, "number": 0, "sender": 0, "sequence": 0, "payload": payload}
+    return pa.RecordBatch.from_pylist([{"slot": value, **constant} for value in values], schema=EXCHANGE_SCHEMA)
+
+
+def raise_failure(payloads: Iterable[bytes]) -> None:
+    """On the driver: the failure among the messages of an epoch, if there is one."""
+    for payload in payloads:
+        failure = unpack_header(payload)[0].failure
+        if failure:
+            told = TaskFailure.decode(failure)
+            raise told.restored(TaskTraceback(told.trace))
 
 
 def failure_of(error: BaseException) -> HoldfastError:
@@ -46,30 +113,41 @@ def failure_of(error: BaseException) -> HoldfastError:
         return error
     found = _PATTERN.findall(str(error))
     if found:
-        failure = msgspec.json.decode(found[-1].encode(), type=TaskFailure)
-        kind = getattr(errors, failure.kind, HoldfastError)
-        restored: HoldfastError = HoldfastError.__new__(kind)
-        Exception.__init__(restored, failure.message)
-        restored.__cause__ = error
-        return restored
-    lost = EpochError(f"The epoch's Spark job failed: {_gist(str(error)) or type(error).__name__}")
+        return TaskFailure.decode(found[-1]).restored(error)
+    if _UNPICKLING in str(error) or _NOT_STARTED.search(str(error)):
+        return _not_taken_up(error)
+    lost = EpochError(f"The epoch's Spark job failed: {gist(str(error)) or type(error).__name__}")
     lost.__cause__ = error
     return lost
 
 
-def _gist(text: str) -> str:
+def _not_taken_up(error: BaseException) -> UnfitExecutorError:
+    """The executor has no Python that can run the program."""
+    text = str(error)
+    told = [line.strip() for line in text.splitlines() if _NOT_STARTED.search(line)]
+    refused = UnfitExecutorError(
+        f"Python tasks cannot begin on the executors: {told[0][:500] if told else _python_gist(text)}. Executors need "
+        "the Python version of the driver, Holdfast and the packages of the program. Name a Python that has them in "
+        "spark.pyspark.python (PYSPARK_PYTHON), or send one along with --archives."
+    )
+    refused.__cause__ = error
+    return refused
+
+
+def _python_gist(text: str) -> str:
+    """The exception that Python's own report ends with; the JVM's stack comes after it."""
+    raised = [line for line in map(str.strip, text.splitlines()) if _RAISED.match(line)]
+    return raised[-1][:500] if raised else ""
+
+
+def gist(text: str) -> str:
     """The one line of Spark's report that says most to a person."""
     failed_task = _TASK_FAILURE.search(text)
     if failed_task is not None:
         return failed_task[1][:500]
     lines = [line.strip() for line in text.splitlines() if line.strip() and not line.strip().startswith("at ")]
-    if "Traceback (most recent call last):" in text:
-        # Python's own report ends with the exception; the JVM's stack comes after it.
-        raised = [
-            line for line in lines if re.match(r"[A-Za-z_][\w.]*(Error|Exception|Exit|Interrupt|Warning)\b", line)
-        ]
-        if raised:
-            return raised[-1][:500]
+    if "Traceback (most recent call last):" in text and _python_gist(text):
+        return _python_gist(text)
     causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
     told = [line for line in lines if "Job aborted" in line or "Exception: " in line]
     return next(iter(causes[-1:] or told[:1] or lines[:1]), "")[:500]

@@ -7,15 +7,17 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
 from holdfast.connectors.file_sink.formats import ParquetSinkFormat
 from holdfast.connectors.file_sink.naming import FileHandle, staging_folder
+from holdfast.connectors.file_sink.publishing import check_staged
 from holdfast.connectors.file_sink.sink import FileSink
 from holdfast.errors import ProgramError, StorageError, TransactionError
 from holdfast.failpoints import failpoint
 from holdfast.runtime.batch import Batch
 from holdfast.runtime.sink import TransactionName, TwoPhaseCommitSink
+from holdfast.spark.internals.jvm import session_of_this_process
 from holdfast.storage.filesystem import Storage, is_missing
 
 BatchFunction = Callable[[DataFrame, int], None]
@@ -79,11 +81,18 @@ class ForEachBatchSink(TwoPhaseCommitSink):
     # -- in the driver
 
     def commit(self, handles: Sequence[bytes]) -> None:
+        self._deliver_all(handles, verify=False)
+
+    def recover_and_commit(self, handles: Sequence[bytes]) -> None:
+        """As ``commit``; files, which a crash of their host may have damaged, are read and compared first."""
+        self._deliver_all(handles, verify=True)
+
+    def _deliver_all(self, handles: Sequence[bytes], verify: bool) -> None:
         epochs: dict[tuple[int, str], list[FileHandle]] = defaultdict(list)
         for handle in map(FileHandle.decode, handles):
             epochs[batch_id_of(handle.name), handle.name.job_id].append(handle)
         for (batch_id, _), parts in sorted(epochs.items(), key=lambda epoch: epoch[0]):
-            self._deliver(batch_id, sorted(parts, key=lambda part: part.name))
+            self._deliver(batch_id, sorted(parts, key=lambda part: part.name), verify)
 
     def open_transactions(self, job_id: str) -> Iterable[TransactionName]:
         return self._staged.open_transactions(job_id)
@@ -94,13 +103,15 @@ class ForEachBatchSink(TwoPhaseCommitSink):
     def name_of(self, handle: bytes) -> TransactionName:
         return self._staged.name_of(handle)
 
-    def _deliver(self, batch_id: int, parts: list[FileHandle]) -> None:
+    def _deliver(self, batch_id: int, parts: list[FileHandle], verify: bool) -> None:
         storage = Storage.for_uri(parts[0].root)
         record = f"{staging_folder(parts[0].name)}/{_RECORD}"
-        files = [file.staging for part in parts for file in part.files]
-        missing = [file for file in files if not storage.exists(file)]
+        paths = [file.staging for part in parts for file in part.files]
+        missing = [path for path in paths if not storage.exists(path)]
         if not missing:
-            _functions[self._key](read_rows([storage.location(file) for file in files]), batch_id)
+            for file in (file for part in parts for file in part.files if verify):
+                check_staged(storage, file)
+            _functions[self._key](read_rows([storage.location(path) for path in paths]), batch_id)
             failpoint("for-each-batch.returned", batch=batch_id)
             # Before the rows go: without them only this says that they were delivered, and are not lost.
             storage.write_atomic(record, str(batch_id).encode())
@@ -110,8 +121,8 @@ class ForEachBatchSink(TwoPhaseCommitSink):
                 "says that they were delivered. If the staging directory was moved, put it back; else restore an "
                 "earlier checkpoint."
             )
-        for file in files:
-            storage.delete(file)
+        for path in paths:
+            storage.delete(path)
 
     @property
     def _staged(self) -> FileSink:
@@ -125,8 +136,8 @@ _functions: dict[str, BatchFunction] = {}
 
 def read_rows(files: Sequence[str]) -> DataFrame:
     """The rows of staged files, in the program's own session."""
-    session = SparkSession._instantiatedSession
-    if session is None or session.sparkContext._jsc is None:
+    session = session_of_this_process()
+    if session is None:
         raise TransactionError("There is no Spark session to hand rows over with: the Spark application has ended.")
     return session.read.parquet(*(f"file://{file}" if file.startswith("/") else file for file in files))
 

@@ -4,23 +4,25 @@ exchange out.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator
+from itertools import chain, islice
 from typing import Any
 
-import cloudpickle
 import msgspec
 import pyarrow as pa
-from pyspark import TaskContext
-from pyspark.core.broadcast import Broadcast
+from pyspark import Broadcast, TaskContext
 
-from holdfast.runtime.envelope import COORDINATOR_EDGE, EXCHANGE_SCHEMA, Envelope
+from holdfast.job.engine import AttemptIdentity
+from holdfast.runtime.envelope import COORDINATOR_EDGE, EXCHANGE_SCHEMA, FAILURE_EDGE, Envelope, unpack_header
 from holdfast.runtime.epoch import RestoredJob, senders_of
 from holdfast.runtime.live_task import forget_live_tasks
 from holdfast.runtime.local_files import prepare_attempt
 from holdfast.runtime.plan import JobPlan
+from holdfast.runtime.program import load_program
 from holdfast.runtime.task import TaskRun
 from holdfast.spark.epoch_property import announced_epoch
-from holdfast.spark.failures import reporting_failures
+from holdfast.spark.failures import FailedBefore, reporting_failures, sending_failures
 from holdfast.spark.garbage import rare_collections
 from holdfast.spark.worker_log import log_in_worker
 
@@ -28,9 +30,6 @@ ArrowFunction = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 #: Rows handed to Spark at once: a few large ones.
 _BATCH_BYTES = 8 << 20
-
-#: Job id, number of the attempt, and a mark of the driver's own: attempts of two drivers may share the other two.
-AttemptIdentity = tuple[str, int, str]
 
 _plans: dict[AttemptIdentity, JobPlan] = {}
 
@@ -48,15 +47,29 @@ def level_function(
         context = TaskContext.get()
         assert context is not None
         slot = context.partitionId()
-        with reporting_failures(), rare_collections():
+        with reporting_failures():
             job, spec = plan_of(plan, identity), announced_epoch(context)
-            task = TaskRun(job, level, slot, spec, lambda: _restored(restored))
-            senders = senders_of(level, job.levels, job.slots, spec.partitions)
-            outgoing = task.run(_envelopes(batches, slot, values[slot]), senders)
-            last = level == job.levels[-1]
-            yield from envelope_batches((e for e in outgoing if not last or e.edge == COORDINATOR_EDGE), values)
+        if slot >= job.slots:
+            # A process that leaves some of its input unread is not used again.
+            deque(batches, maxlen=0)
+            return
+        task = TaskRun(job, level, slot, spec, lambda: _restored(restored))
+        incoming = _envelopes(batches, slot, values[slot])
+        with rare_collections():
+            yield from sending_failures(_sent(task, job, level, incoming, values), values)
 
     return run_level
+
+
+def _sent(
+    task: TaskRun, job: JobPlan, level: int, incoming: Iterator[Envelope], values: list[int]
+) -> Iterator[pa.RecordBatch]:
+    # Of a failure the first envelope tells: the task need not take up its state.
+    first = list(islice(incoming, 1))
+    senders = senders_of(level, job.levels, job.slots, task.spec.partitions)
+    outgoing = task.run(chain(first, incoming), senders)
+    last = level == job.levels[-1]
+    yield from envelope_batches((e for e in outgoing if not last or e.edge == COORDINATOR_EDGE), values)
 
 
 def plan_of(plan: Broadcast[bytes], identity: AttemptIdentity) -> JobPlan:
@@ -64,12 +77,14 @@ def plan_of(plan: Broadcast[bytes], identity: AttemptIdentity) -> JobPlan:
     known = _plans.get(identity)
     if known is None:
         log_in_worker()
-        known = cloudpickle.loads(plan.value)
+        known = load_program(plan.value, "The program")
+        assert isinstance(known, JobPlan)
         # A worker serves one attempt at a time: older plans are of attempts that are over.
         _plans.clear()
         forget_live_tasks(identity[0], before_attempt=identity[1])
-        _plans[identity] = known
+        # First: a directory that was refused once is refused to the next task of this process too.
         prepare_attempt(known, identity[1])
+        _plans[identity] = known
     return known
 
 
@@ -87,6 +102,8 @@ def _envelopes(batches: Iterator[pa.RecordBatch], slot: int, value: int) -> Iter
         payloads = batch.column("payload")
         for index, (found, edge, channel, number, sender, sequence) in enumerate(zip(*columns, strict=True)):
             assert found == value, f"partition {slot} got a row for slot value {found}, expected {value}"
+            if edge == FAILURE_EDGE:
+                raise FailedBefore(unpack_header(payloads[index].as_buffer())[0].failure)
             yield Envelope(slot, edge, channel, number, sender, sequence, payloads[index].as_buffer())
 
 

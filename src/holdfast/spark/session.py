@@ -7,34 +7,40 @@ import os
 import socket
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 
-from py4j.protocol import Py4JError
-from pyspark import SparkConf, SparkContext
+import pyspark
 from pyspark.sql import SparkSession
 
+from holdfast.doctor.application_settings import (
+    DAEMON_SETTING,
+    SOCKETS,
+    WORKER_DAEMON,
+    judge_settings,
+    settings_of_ours,
+)
+from holdfast.doctor.findings import Level
+from holdfast.doctor.judge_spark import version_of
 from holdfast.errors import ConfigurationError
+from holdfast.spark.connect import refuse_connect, refuse_connect_settings
+from holdfast.spark.executors import is_local
+from holdfast.spark.internals.jvm import JVM_ERRORS, submitted_settings
 from holdfast.spark.java import ensure_java
+from holdfast.spark.program_paths import EXECUTOR_PATH, local_python_path
+from holdfast.spark.run_folder import run_folder
+from holdfast.spark.session_settings import changed_settings
 
 logger = logging.getLogger(__name__)
 
 #: Core settings, fixed when the application starts. They carry speed and quick failure; correctness does not rest on
 #: them.
 _CORE_SETTINGS = {
-    "spark.stage.maxConsecutiveAttempts": "1",
-    "spark.task.maxFailures": "1",
-    "spark.shuffle.reduceLocality.enabled": "false",
-    "spark.locality.wait": "30s",
+    **settings_of_ours(),
     "spark.ui.showConsoleProgress": "false",
     "spark.ui.enabled": "false",
-    "spark.python.worker.reuse": "true",
     "spark.sql.ui.retainedExecutions": "20",
 }
-
-#: The daemon that keeps partitions with their Python processes.
-WORKER_DAEMON = "holdfast.spark.worker_daemon"
 
 #: With these Spark kills, or reads the trace of, the process that greeted it, which may have another task by now.
 _PAST_THE_DAEMON = (
@@ -44,15 +50,16 @@ _PAST_THE_DAEMON = (
     "spark.sql.execution.pyspark.udf.faulthandler.enabled",
 )
 
-#: Tasks talk to their Python processes through files instead of ports. By port, where either side writes little at a
-#: time, the system waits 40 ms for more of it in every task.
-_SOCKETS = "spark.python.unix.domain.socket.enabled"
+#: Where the files are through which tasks talk to their Python processes, instead of ports.
 _SOCKET_DIRECTORY = "spark.python.unix.domain.socket.dir"
 #: With more, Spark refuses the name of the directory.
 _LONGEST_DIRECTORY = 61
 
 #: What Spark has to do in such a session is little, and to compile it as if it were much takes a core for minutes.
 _JAVA_OPTIONS = {"spark.driver.defaultJavaOptions": "-XX:TieredStopAtLevel=1"}
+
+#: Since then Spark deletes the shuffles of a query when that has ended.
+_DELETES_SHUFFLES = (4, 1)
 
 #: SQL settings of the session that runs epochs.
 _EPOCH_SETTINGS = {
@@ -67,32 +74,63 @@ _EPOCH_SETTINGS = {
 }
 
 
-def obtain_session(settings: Mapping[str, str]) -> SparkSession:
+def obtain_session(settings: Mapping[str, str], internals: bool = True) -> SparkSession:
     """The active session, or a new local one with ``settings`` (``spark.*`` keys) above our own."""
-    active = SparkSession.getActiveSession()
+    session = unchecked_session(settings, internals)
+    check_session(session)
+    return session
+
+
+def unchecked_session(settings: Mapping[str, str], internals: bool = True) -> SparkSession:
+    """The same, whatever its application was told. Not of Spark Connect."""
+    active = _active_session(settings)
     if active is not None:
-        _check(active)
         return active
     ensure_java()
-    # Without it Spark starts whatever python3 is on the path, which need not be the one that has our packages.
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    _choose_python(settings)
     builder = SparkSession.builder.appName("holdfast")
     own = {"spark.master": "local[*]", **_CORE_SETTINGS, **_EPOCH_SETTINGS}
-    chosen = {**own, **_submitted_settings(), **settings}
-    if _takes_our_daemon(chosen):
-        chosen.setdefault("spark.python.daemon.module", WORKER_DAEMON)
+    chosen = {**own, **(submitted_settings() if _submitted() else {}), **settings}
+    # Workers import what the program, or its test, has made importable.
+    chosen |= local_python_path(chosen)
+    if internals and _takes_our_daemon(chosen):
+        chosen.setdefault(DAEMON_SETTING, WORKER_DAEMON)
+    if version_of(pyspark.__version__) < _DELETES_SHUFFLES:
+        # Before, their files go with the driver's garbage alone, and it looks for that twice an hour.
+        chosen.setdefault("spark.cleaner.periodicGC.interval", "1min")
     chosen = {**(_JAVA_OPTIONS if _starts_java(chosen) else {}), **_sockets(chosen), **chosen}
     for key, value in chosen.items():
         builder = builder.config(key, value)
-    session = builder.getOrCreate()
-    _check(session)
-    return session
+    return builder.getOrCreate()
+
+
+def _choose_python(settings: Mapping[str, str]) -> None:
+    """For workers: what is configured, else what the environment says, else the Python of this process. Spark itself
+    looks at the setting only in spark-submit, and then takes whatever python3 is on the path, which need not be the one
+    that has our packages.
+    """
+    chosen = settings.get("spark.pyspark.python") or os.environ.get("PYSPARK_PYTHON") or sys.executable
+    os.environ["PYSPARK_PYTHON"] = chosen
+
+
+def _active_session(settings: Mapping[str, str]) -> SparkSession | None:
+    """Of a Spark Connect client one cannot even be asked for: it would connect."""
+    refuse_connect_settings(settings)
+    active = SparkSession.getActiveSession()
+    refuse_connect(active)
+    return active
+
+
+def driver_host(session: SparkSession) -> str | None:
+    """The name or address by which executors find the driver."""
+    host: str | None = session.sparkContext.getConf().get("spark.driver.host")
+    return host
 
 
 @contextmanager
 def session_for_a_while(settings: Mapping[str, str]) -> Iterator[SparkSession]:
     """``obtain_session``, for a test run: a session that is made here is stopped at the end."""
-    active = SparkSession.getActiveSession()
+    active = _active_session(settings)
     session = obtain_session(settings)
     try:
         yield session
@@ -108,41 +146,45 @@ def _takes_our_daemon(settings: Mapping[str, str]) -> bool:
     if any(settings.get(key, "false").lower() == "true" for key in _PAST_THE_DAEMON):
         return False
     # The hosts of a cluster may have Holdfast for tasks alone, and so may the JVM of spark-submit with --py-files.
-    return _starts_java(settings) and _workers_find(WORKER_DAEMON)
+    return _starts_java(settings) and _workers_find(WORKER_DAEMON, settings.get(EXECUTOR_PATH, ""))
 
 
 def _starts_java(settings: Mapping[str, str]) -> bool:
     """Whether the session has one JVM, which is started with it."""
-    return settings["spark.master"].startswith("local") and "PYSPARK_GATEWAY_PORT" not in os.environ
+    return settings["spark.master"].startswith("local") and not _submitted()
+
+
+def _submitted() -> bool:
+    """Whether spark-submit has started this program, and the JVM before it."""
+    return "PYSPARK_GATEWAY_PORT" in os.environ
 
 
 def _sockets(settings: Mapping[str, str]) -> dict[str, str]:
     """The settings for Unix sockets, if they can be had. Not in a directory of Spark's choice, which is Java's for
-    temporary files: its name may be too long.
+    temporary files: its name may be too long, and what a process leaves there that is killed stays.
     """
-    directory = settings.get(_SOCKET_DIRECTORY, tempfile.gettempdir())
-    here = settings["spark.master"].startswith("local") and hasattr(socket, "AF_UNIX")
-    if not here or len(os.fsencode(directory)) > _LONGEST_DIRECTORY:
+    if not settings["spark.master"].startswith("local") or not hasattr(socket, "AF_UNIX"):
         return {}
-    return {_SOCKETS: "true", _SOCKET_DIRECTORY: directory}
+    directory = settings.get(_SOCKET_DIRECTORY) or str(run_folder())
+    if len(os.fsencode(directory)) > _LONGEST_DIRECTORY:
+        return {}
+    return {SOCKETS: "true", _SOCKET_DIRECTORY: directory}
 
 
-def _workers_find(module: str) -> bool:
-    """Whether the Python of workers, which need not be this one, has a module without what Spark ships with tasks."""
-    look = f"import importlib.util, sys; sys.exit(importlib.util.find_spec({module!r}) is None)"
+def _workers_find(module: str, path: str) -> bool:
+    """Whether the Python of workers, which need not be this one, can import a module without what Spark ships with
+    tasks, by its own search path and ``path`` before it. It is really imported: a daemon that does not start leaves an
+    executor without any Python.
+    """
+    look = [os.environ["PYSPARK_PYTHON"], "-c", f"import {module}"]
+    paths = [each for each in (path, os.environ.get("PYTHONPATH")) if each]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)} if paths else None
+    quiet = subprocess.DEVNULL
     try:
-        looked = subprocess.run([os.environ["PYSPARK_PYTHON"], "-c", look], check=False, stderr=subprocess.DEVNULL)
+        looked = subprocess.run(look, check=False, stdout=quiet, stderr=quiet, env=environment)
     except OSError:
         return False
     return looked.returncode == 0
-
-
-def _submitted_settings() -> dict[str, str]:
-    """What spark-submit was told, the master included. What a builder sets would win over it."""
-    if "PYSPARK_GATEWAY_PORT" not in os.environ:
-        return {}
-    SparkContext._ensure_initialized()
-    return dict(SparkConf().getAll())
 
 
 @contextmanager
@@ -160,59 +202,22 @@ def epoch_session(session: SparkSession, settings: Mapping[str, str], own: bool)
         yield chosen
 
 
-@contextmanager
-def changed_settings(session: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
-    """Settings of a session for a while, which are put back even if one of them cannot be set."""
-    before: dict[str, str | None] = {key: session.conf.get(key, None) for key in settings}
-    try:
-        for key, value in settings.items():
-            session.conf.set(key, value)
-        yield
-    finally:
-        # An application that is gone has no settings; its own error is the one to see.
-        with suppress(Py4JError, OSError):
-            for key, previous in before.items():
-                if previous is None:
-                    session.conf.unset(key)
-                else:
-                    session.conf.set(key, previous)
-
-
 def application_is_gone(session: SparkSession) -> bool:
     """Whether the Spark application has ended under us: its context was stopped, or the driver's JVM died."""
-    java_context = session.sparkContext._jsc
-    if java_context is None:
-        return True
     try:
-        return bool(java_context.sc().isStopped())
-    except (Py4JError, OSError):
+        # The scheduler of a context that was stopped refuses to tell; a context that Python stopped has none.
+        return session.sparkContext.defaultParallelism < 0
+    except (AttributeError, *JVM_ERRORS):
         return True
 
 
-def _check(session: SparkSession) -> None:
-    conf = session.sparkContext.getConf()
-    if conf.get("spark.speculation", "false").lower() == "true":
-        raise ConfigurationError(
-            "spark.speculation is true: Spark would run a subtask twice at the same time, and its state with it. Set "
-            "spark.speculation=false for this application."
-        )
-    if conf.get("spark.dynamicAllocation.enabled", "false").lower() == "true":
-        logger.warning(
-            "spark.dynamicAllocation.enabled is true: an idle executor that is given back takes its local state with "
-            "it, and the job restores from its last "
-            "checkpoint. Set it to false, or spark.dynamicAllocation.executorIdleTimeout high."
-        )
-    if str(session.sparkContext.master).startswith("local"):
-        return
-    for key in ("spark.stage.maxConsecutiveAttempts", "spark.task.maxFailures"):
-        if conf.get(key, "4") != "1":
-            logger.warning(
-                "%s is not 1: a lost executor is noticed later than it could be. Set %s=1 when the application starts.",
-                key,
-                key,
-            )
-    if conf.get("spark.shuffle.reduceLocality.enabled", "true") != "false":
-        logger.warning(
-            "spark.shuffle.reduceLocality.enabled is not false: slots may move between executors, and each move "
-            "costs a restore. Set it to false when the application starts."
-        )
+def check_session(session: SparkSession) -> None:
+    """Refuse an application in which no job can be right, and say what makes jobs slower than they need be."""
+    refuse_connect(session)
+    told = dict(session.sparkContext.getConf().getAll())
+    for finding in judge_settings(told, is_local(session), version_of(session.version)):
+        if finding.level is Level.RED:
+            raise ConfigurationError(f"{finding.subject} is {finding.seen}. {finding.advice}")
+        # In local mode they cost little, and nobody asked.
+        if finding.level is Level.YELLOW and not is_local(session):
+            logger.warning("%s is %s. %s", finding.subject, finding.seen, finding.advice)

@@ -24,17 +24,20 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from holdfast.errors import EpochError
-from holdfast.spark.job import DataFrameInput
-from holdfast.spark.session import changed_settings
+from holdfast.job.job import DataFrameInput
+from holdfast.spark.accelerations import Acceleration, Accelerations
+from holdfast.spark.internals.file_manager import plain_file_manager
+from holdfast.spark.internals.jvm import JVM_ERRORS
+from holdfast.spark.internals.stream_log import StreamPosition, StreamSource, read_positions, write_fork
+from holdfast.spark.internals.stream_sources import in_one
+from holdfast.spark.run_folder import run_folder
+from holdfast.spark.session_settings import changed_settings
 from holdfast.spark.slices import DataFrameSlice, SlicePlanner
-from holdfast.spark.stream_plan import in_one
-from holdfast.spark.stream_position import StreamPosition, StreamSource, read_positions, write_fork
 
 logger = logging.getLogger(__name__)
 
@@ -42,15 +45,17 @@ _QUERY = "query"
 _POLL_SECONDS = 0.01
 _STOP_SECONDS = 30.0
 
-#: Of the session while the query starts, which copies them.
-_QUERY_SETTINGS = {
-    # The directory is never resumed, so plain files and renames do.
-    "spark.sql.streaming.checkpointFileManagerClass": (
-        "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
-    ),
+_RETAINED = {
     # A checkpoint reads the offsets of the last two micro-batches.
     "spark.sql.streaming.minBatchesToRetain": "10",
 }
+_FILE_MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
+
+
+def query_settings(session: SparkSession, accelerations: Accelerations) -> dict[str, str]:
+    """Of the session while the query starts, which copies them."""
+    plain = plain_file_manager(session) if accelerations.has(Acceleration.FILE_MANAGER) else None
+    return _RETAINED if plain is None else {**_RETAINED, _FILE_MANAGER: plain}
 
 
 class StreamDriver:
@@ -66,6 +71,7 @@ class StreamDriver:
         planner: SlicePlanner,
         inputs: Sequence[DataFrameInput],
         sources: Sequence[Sequence[StreamSource]],
+        settings: Mapping[str, str],
         trigger: Mapping[str, Any],
         reads_ahead: bool,
         arrived: Callable[[], None],
@@ -74,6 +80,7 @@ class StreamDriver:
         self._planner = planner
         self._inputs = tuple(inputs)
         self._sources = sources
+        self._settings = settings
         self._trigger = trigger
         self._reads_ahead = reads_ahead
         self._arrived = arrived
@@ -89,14 +96,14 @@ class StreamDriver:
 
     def start(self, positions: Mapping[str, StreamPosition]) -> None:
         """Go on from ``positions``, by operator id; streams without one begin anew."""
-        self._directory = Path(tempfile.mkdtemp(prefix="holdfast-stream-"))
+        self._directory = Path(tempfile.mkdtemp(prefix="holdfast-stream-", dir=run_folder()))
         fork = self._directory / _QUERY
         known = [positions.get(each.operator_id) for each in self._inputs]
         self._taken = self._accepted = self._released = write_fork(fork, known, self._sources)
         rows = in_one([each.data_frame for each in self._inputs])
         writer = rows.writeStream.foreachBatch(self._hand_over).option("checkpointLocation", fork.as_uri())
         writer = writer.trigger(**self._trigger)
-        with changed_settings(self._session, _QUERY_SETTINGS):
+        with changed_settings(self._session, self._settings):
             self._query = writer.start()
         threading.Thread(target=self._watch, args=[self._query], name="holdfast-stream", daemon=True).start()
 
@@ -157,7 +164,7 @@ class StreamDriver:
     def close(self) -> None:
         """Stop the query. A micro-batch that was not accepted stays unread, and no source is told anything more."""
         if self._query is not None:
-            with suppress(Py4JError, PySparkException, OSError):  # a JVM that is gone runs no query
+            with suppress(*JVM_ERRORS, PySparkException):  # a JVM that is gone runs no query
                 self._stop(self._query)
         if self._directory.name:
             shutil.rmtree(self._directory, ignore_errors=True)
@@ -206,5 +213,5 @@ class StreamDriver:
 
 
 def _stop_quietly(query: StreamingQuery) -> None:
-    with suppress(Py4JError, PySparkException, OSError):
+    with suppress(*JVM_ERRORS, PySparkException):
         query.stop()

@@ -10,12 +10,13 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from holdfast.errors import ProgramError, RestoreError
-from holdfast.spark.checkpoints import RestorePoint
-from holdfast.spark.job import DataFrameInput, Job
+from holdfast.job.job import DataFrameInput, Job
+from holdfast.job.restore_point import RestorePoint
+from holdfast.spark.accelerations import Accelerations
+from holdfast.spark.internals.stream_log import StreamPosition, StreamSource, check_position, decode_position
+from holdfast.spark.internals.stream_sources import sources_of
 from holdfast.spark.slices import DataFrameSlice, SlicePlanner
-from holdfast.spark.stream_driver import StreamDriver
-from holdfast.spark.stream_plan import sources_of
-from holdfast.spark.stream_position import StreamPosition, StreamSource, check_position, decode_position
+from holdfast.spark.stream_driver import StreamDriver, query_settings
 from holdfast.state.handles import OperatorRecord, SubtaskSnapshot
 from holdfast.state.snapshot_io import SnapshotReader, SnapshotWriter
 from holdfast.types.settings import EpochSettings
@@ -28,6 +29,7 @@ class StreamInputs:
         self,
         job: Job,
         session: SparkSession,
+        accelerations: Accelerations,
         point: RestorePoint | None,
         planner: SlicePlanner,
         arrived: Callable[[], None],
@@ -48,7 +50,14 @@ class StreamInputs:
             doubtful = _doubtful(running, sources)
             self._acknowledges = doubtful is not None and _behind_checkpoints(job, *doubtful)
             self._driver = StreamDriver(
-                session, planner, running, sources, _trigger(job.epoch), reads_ahead=doubtful is None, arrived=arrived
+                session,
+                planner,
+                running,
+                sources,
+                query_settings(session, accelerations),
+                _trigger(job.epoch),
+                reads_ahead=doubtful is None,
+                arrived=arrived,
             )
 
     def _check(self, running: Sequence[DataFrameInput]) -> list[list[StreamSource]]:

@@ -2,7 +2,7 @@
 
 A record lists the changed keys once, each with one value: the value *before* the epoch where the store itself is up
 to date and a record serves to step back (LMDB), the value *after* it where records are replayed on a base image
-(heap).
+(heap). It ends with a digest of itself.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from pathlib import Path
 
 import msgspec
 
-from holdfast.errors import StoreVersionError
+from holdfast.errors import StoreDamagedError, StoreVersionError
+from holdfast.state.digested_file import with_digest, without_digest
 from holdfast.state.store import ChangedKeys, Stamp
 
 _FORMAT = 1
@@ -37,6 +38,8 @@ class EpochRecord(msgspec.Struct, array_like=True, frozen=True):
     ranges: list[tuple[bytes, bytes]]
     keys: list[bytes]
     values: list[bytes | None]
+    #: Of all entries before the epoch, in a store that keeps one.
+    base_digest: int = 0
 
     @property
     def stamp(self) -> Stamp:
@@ -75,17 +78,22 @@ def encode_record(
     ranges: list[tuple[bytes, bytes]],
     keys: Iterable[bytes],
     values: Iterable[bytes | None],
+    base_digest: int = 0,
 ) -> bytes:
     """The record of the epoch that led from ``base`` to ``stamp``."""
-    record = EpochRecord(_FORMAT, stamp.epoch, stamp.nonce, base.epoch, base.nonce, ranges, list(keys), list(values))
-    return _encoder.encode(record)
+    stamps = stamp.epoch, stamp.nonce, base.epoch, base.nonce
+    record = EpochRecord(_FORMAT, *stamps, ranges, list(keys), list(values), base_digest)
+    return with_digest(_encoder.encode(record))
 
 
 def decode_record(data: bytes) -> EpochRecord:
-    """Raises ``msgspec.DecodeError`` on anything but a record of this format."""
-    record = _record_decoder.decode(data)
+    """StoreDamagedError on anything but a record of this format."""
+    try:
+        record = _record_decoder.decode(without_digest(data, "The record of an epoch"))
+    except msgspec.DecodeError as error:
+        raise StoreDamagedError(f"The record of an epoch cannot be read: {error}.") from error
     if record.version != _FORMAT:
-        raise msgspec.DecodeError(f"format {record.version} of an epoch record, expected {_FORMAT}")
+        raise StoreDamagedError(f"The record of an epoch has the format {record.version}, expected is {_FORMAT}.")
     return record
 
 

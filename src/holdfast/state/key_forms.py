@@ -65,9 +65,11 @@ class KeyForm(ABC):
             raise NullKeyError(
                 "The key of a row is None. Filter such rows out before key_by, or give them a key of their own."
             )
+        lone = isinstance(key, str) and any("\ud800" <= character <= "\udfff" for character in key)
+        why = ": it has a lone surrogate, which UTF-8 cannot encode" if lone else ""
         raise StateTypeError(
             f"The key {reprlib.repr(key)} ({type(key).__name__}) cannot be cast to the declared key type "
-            f"{self.declared}. Return a key of that type, or declare the type of the keys that you return."
+            f"{self.declared}{why}. Return a key of that type, or declare the type of the keys that you return."
         )
 
 

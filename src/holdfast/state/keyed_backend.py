@@ -46,6 +46,8 @@ class KeyedScope(NamedTuple):
     subtask: int = 0
     #: Of the keys, as the program counts them.
     key_version: int = 0
+    #: How errors name the subtask; empty where only the operator is known.
+    where: str = ""
 
 
 class KeyedStateBackend:
@@ -75,6 +77,7 @@ class KeyedStateBackend:
         self._cache_limit = sys.maxsize if cache_limit is None else cache_limit
         self._keys = KeyTable(scope.key_codec, scope.key_groups, scope.max_parallelism, scope.operator_name)
         self._access = StateAccess(self.context, self._keys, store, scope.operator_name, self._spill)
+        self._access.where = scope.where or f"operator '{scope.operator_name}'"
         self._access.room = max(self._cache_limit, _EPOCH_CACHE)
         self.ttl = TtlCleanup(scope.key_groups, clock)
         self._cleaned_up = False

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any
 
-from holdfast.errors import StateAccessError
+from holdfast.errors import StateAccessError, StateError
 from holdfast.state.handles import StateMeta
 from holdfast.state.key_table import KeyContext, KeyTable
 from holdfast.state.keys import KeyCodec
@@ -32,7 +32,7 @@ def read_namespace(codec: KeyCodec | None, data: bytes) -> Any:
 class StateAccess:
     """What the states of one backend work with. ``room`` is how many cache entries may still be made before a spill."""
 
-    __slots__ = ("context", "empty_caches", "keys", "operator_name", "room", "store")
+    __slots__ = ("context", "empty_caches", "keys", "operator_name", "room", "store", "where")
 
     def __init__(
         self,
@@ -46,6 +46,8 @@ class StateAccess:
         self.keys = keys
         self.store = store
         self.operator_name = operator_name
+        #: How errors name the subtask.
+        self.where = ""
         self.room = 0
         #: Writes what changed, and empties all caches.
         self.empty_caches = empty_caches
@@ -184,6 +186,16 @@ class KeyedState(ABC):
         if cached.changed_in != self._flush:
             cached.changed_in = self._flush
             self._dirty.append(cached)
+
+    @property
+    def label(self) -> str:
+        """How errors name it."""
+        return f"state '{self.name}'"
+
+    def _placed(self, error: StateError, cached: Cached) -> StateError:
+        """What was raised for a key that need not be the current one, with its place."""
+        key = f"key {self._key_of(cached.head)!r:.100}"
+        return error.at(state=self.label, key=key, operator=self._access.where)
 
     def _enter(self, space: Space) -> None:
         self._space = space

@@ -87,9 +87,13 @@ def prefix_end(prefix: bytes) -> bytes:
 
 def time_bytes(timestamp: int) -> bytes:
     """8 bytes that order as signed 64-bit timestamps do."""
-    if not -_SIGN <= timestamp < _SIGN:
-        raise StateTypeError(f"The timestamp {timestamp} is not within signed 64 bits; timestamps are milliseconds.")
-    return _U64.pack(timestamp + _SIGN)
+    try:
+        if -_SIGN <= timestamp < _SIGN:
+            return _U64.pack(timestamp + _SIGN)
+    except (TypeError, struct.error):
+        given = f"{timestamp!r} ({type(timestamp).__name__})"
+        raise StateTypeError(f"The timestamp {given} is not an int; timestamps are milliseconds.") from None
+    raise StateTypeError(f"The timestamp {timestamp} is not within signed 64 bits; timestamps are milliseconds.")
 
 
 def read_time(data: bytes) -> int:

@@ -68,7 +68,10 @@ class KeyedListState(MergingNamespaces, ListState[Any]):
 
     def _collect(self, changed: list[Any], pending: Pending) -> None:
         for cached in changed:
-            self._collect_list(cached, pending)
+            try:
+                self._collect_list(cached, pending)
+            except StateTypeError as error:
+                raise self._placed(error, cached) from error.__cause__
 
     def _collect_list(self, cached: _CachedList, pending: Pending) -> None:
         head = cached.head
@@ -95,8 +98,11 @@ class KeyedListState(MergingNamespaces, ListState[Any]):
 
     def _admit(self, value: Any) -> Any:
         if value is None:
-            raise StateTypeError(f"None cannot be an element of the list state '{self.name}'; leave it out.")
-        return self._cells.admit(value)
+            raise StateTypeError("None cannot be an element of a list state; leave it out.").at(state=self.label)
+        try:
+            return self._cells.admit(value)
+        except StateTypeError as error:
+            raise error.at(state=self.label) from error.__cause__
 
     def _cached(self, identity: Hashable) -> _CachedList:
         cached: _CachedList | None = self._live.get(identity)

@@ -6,6 +6,7 @@ from bisect import bisect_left, bisect_right, insort
 from collections.abc import Container, Hashable, Iterator
 from itertools import islice
 from typing import Any
+from weakref import WeakSet
 
 from holdfast.errors import StateTypeError
 from holdfast.state.cells import Cells
@@ -46,6 +47,19 @@ class _CachedMap(Cached):
             del self.order[bisect_left(self.order, identity)]
 
 
+class _Iteration(Iterator[tuple[Any, Any]]):
+    """Entries that are read from the store one by one. Before others are written there, the rest is read."""
+
+    def __init__(self, entries: Iterator[tuple[Any, Any]]) -> None:
+        self._entries = entries
+
+    def __next__(self) -> tuple[Any, Any]:
+        return next(self._entries)
+
+    def read_rest(self) -> None:
+        self._entries = iter(list(self._entries))
+
+
 class KeyedMapState(KeyedState, MapState[Any, Any]):
     """See MapState."""
 
@@ -56,13 +70,18 @@ class KeyedMapState(KeyedState, MapState[Any, Any]):
         self._map_keys = map_keys
         self._trivial = map_keys.trivial_identity
         self._cells = cells
+        #: Those that read the store and are not at their end; who forgets one ends it.
+        self._iterations: WeakSet[_Iteration] = WeakSet()
 
     def get(self, key: Any) -> Any:
         cell = self._cell(key)
         return None if cell is ABSENT else self._cells.open(cell)
 
     def put(self, key: Any, value: Any) -> None:
-        self._set(key, None if value is None else self._cells.admit(value))
+        try:
+            self._set(key, None if value is None else self._cells.admit(value))
+        except StateTypeError as error:
+            raise error.at(state=self.label) from error.__cause__
 
     def put_all(self, dict_value: dict[Any, Any]) -> None:
         for key, value in dict_value.items():
@@ -75,7 +94,7 @@ class KeyedMapState(KeyedState, MapState[Any, Any]):
         return self._cell(key) is not ABSENT
 
     def items(self) -> Iterator[tuple[Any, Any]]:
-        """Entries as they are when the iteration comes to them. Changing entries meanwhile is allowed."""
+        """Entries as they are now. Whatever is changed meanwhile, the iteration does not see."""
         open_cell = self._cells.open
         return ((key, open_cell(cell)) for key, cell in self._entries())
 
@@ -100,9 +119,18 @@ class KeyedMapState(KeyedState, MapState[Any, Any]):
         cached.cleared = cached.complete = True
         self._mark(cached)
 
+    def collect(self, pending: Pending) -> None:
+        for iteration in self._iterations:
+            iteration.read_rest()
+        self._iterations.clear()
+        super().collect(pending)
+
     def _collect(self, changed: list[Any], pending: Pending) -> None:
         for cached in changed:
-            self._collect_map(cached, pending)
+            try:
+                self._collect_map(cached, pending)
+            except StateTypeError as error:
+                raise self._placed(error, cached) from error.__cause__
 
     def _collect_map(self, cached: _CachedMap, pending: Pending) -> None:
         head = cached.head
@@ -130,7 +158,7 @@ class KeyedMapState(KeyedState, MapState[Any, Any]):
 
     def _identity(self, key: Any) -> Hashable:
         if key is None:
-            raise StateTypeError(f"None cannot be a key of the map state '{self.name}'.")
+            raise StateTypeError("None cannot be a key of a map state.").at(state=self.label)
         identity: Hashable = key if self._trivial else self._map_keys.identity(key)
         return identity
 
@@ -185,15 +213,17 @@ class KeyedMapState(KeyedState, MapState[Any, Any]):
         return None if data == _NONE else self._cells.revive(data)
 
     def _entries(self) -> Iterator[tuple[Any, Any]]:
-        """Map keys and cells: the stored ones in the order of their encoded keys, then those that are only cached."""
+        """Map keys and cells, as they are now: the stored ones in the order of their encoded keys, then those that are
+        only cached."""
         cached = self._cached()
         if cached.complete:
             return iter([entry for entry in cached.entries.values() if entry[1] is not ABSENT])
-        return self._merged(cached)
+        iteration = _Iteration(self._merged(cached, dict(cached.entries)))
+        self._iterations.add(iteration)
+        return iteration
 
-    def _merged(self, cached: _CachedMap) -> Iterator[tuple[Any, Any]]:
+    def _merged(self, cached: _CachedMap, overrides: dict[Hashable, tuple[Any, Any]]) -> Iterator[tuple[Any, Any]]:
         head = cached.head
-        overrides = dict(cached.entries)
         read: list[tuple[Hashable, tuple[Any, Any]]] = []
         for stored, data in self._store.scan(head, prefix_end(head)):
             key = self._map_keys.decode(stored[len(head) :])

@@ -21,6 +21,8 @@ from holdfast.state.redistribution import redistribute
 from holdfast.state.snapshot_io import SnapshotReader
 
 PartsReader = PartsFileReader | PartsTableReader
+#: Snapshots of the serializers of a state, by role.
+Types = dict[str, Any]
 
 
 class _StateInfo(msgspec.Struct, array_like=True, frozen=True):
@@ -59,6 +61,15 @@ def restore_operator_state(
             )
             for one in mine
         )
+
+
+def registered_states(snapshot: SubtaskSnapshot, reader: SnapshotReader) -> list[tuple[str, DistributionMode, Types]]:
+    """The names, modes and types of the operator states of one old subtask. No element is read."""
+    found = [(table.name, table.mode, table.serializers) for table in snapshot.operator_tables]
+    if snapshot.operator_state is not None:
+        with PartsFileReader(snapshot.operator_state, reader) as file:
+            found += [(one.name, one.mode, one.serializers) for one in file.info(list[_StateInfo])]
+    return found
 
 
 def _states_of(

@@ -102,10 +102,7 @@ class SingleValue(KeyedState):
         try:
             self._cells.pack([cached.cell])
         except StateTypeError as error:
-            key = self._key_of(cached.head)
-            raise StateTypeError(
-                f"State '{self.name}' of operator '{self._access.operator_name}', key {key!r:.100}: {error}"
-            ) from error
+            raise self._placed(error, cached) from error.__cause__
 
     def _get(self) -> Any:
         try:
@@ -121,7 +118,10 @@ class SingleValue(KeyedState):
         return self._cells.open(cell)
 
     def _put(self, value: Any) -> None:
-        self._set(value if value.__class__ is self._plain else self._cells.admit(value))
+        try:
+            self._set(value if value.__class__ is self._plain else self._cells.admit(value))
+        except StateTypeError as error:
+            raise error.at(state=self.label) from error.__cause__
 
     def _set(self, cell: Any) -> None:
         """Give the current key another cell."""

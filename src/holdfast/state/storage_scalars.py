@@ -78,10 +78,21 @@ def _caster(type_info: TypeInformation, plain: type) -> Callable[[Any], Any]:
         if type(value) is plain:
             return value
         if isinstance(value, accepted) and (plain is bool or not isinstance(value, (bool, np.bool_))):
-            return str.__str__(value) if plain is str else plain(value)
+            return _double(type_info, value) if plain is float else str.__str__(value) if plain is str else plain(value)
         raise Mismatch(type_info, value)
 
     return pack
+
+
+def _double(type_info: TypeInformation, value: Any) -> float:
+    """An integer may be one that no double is: beyond 2^53 there are gaps."""
+    try:
+        double = float(value)
+    except OverflowError as error:
+        raise Mismatch(type_info, value, f" ({error})") from error
+    if isinstance(value, (int, np.integer)) and double != int(value):
+        raise Mismatch(type_info, value, f", of which the nearest is {double:.0f}; give a float to have it rounded")
+    return double
 
 
 def _converted(

@@ -152,7 +152,8 @@ class StateBackend(ABC):
         """Copy the store of one directory into another one, which does not exist yet: as it was at ``stamp``, the epoch
         of a checkpoint, or as it was committed later, so that it may be able to step back to it.
 
-        Whoever still has the source open is neither waited for nor disturbed. False where that cannot be done.
+        Whoever still has the source open is neither waited for nor disturbed. False where that cannot be done;
+        StoreDamagedError where the source does not hold what was written to it, which a copy must find out.
         """
         return False
 

@@ -40,7 +40,10 @@ class KeyedValueState(SingleValue, ValueState[Any]):
 
     def update(self, value: Any) -> None:
         if value.__class__ is not self._plain and value is not None:
-            value = self._cells.admit(value)
+            try:
+                value = self._cells.admit(value)
+            except StateTypeError as error:
+                raise error.at(state=self.label) from error.__cause__
         try:
             cached = self._live[self._context.identity]
         except KeyError:

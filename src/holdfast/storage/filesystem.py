@@ -1,21 +1,28 @@
 """Files under one root: a local directory, HDFS, S3 or GCS.
 
-What makes a write, the ``_metadata`` of a checkpoint and the driver's lock atomic:
+What makes a write, the ``_metadata`` of a checkpoint and the driver's lease atomic:
 
 ============  =====================================  ==============================================================
-file system   ``write_atomic``, so ``_metadata``     ``create_exclusive`` (attempt numbers), the driver's lock
+file system   ``write_atomic``                       ``create_exclusive``: ``_metadata``, attempts, so leases
 ============  =====================================  ==============================================================
 local, NFS    temporary name, fsync, ``rename(2)``,  ``link(2)`` fails where the name exists; ``flock(2)`` is freed
               fsync of the folder                    by the kernel when the driver dies
-HDFS          temporary name, close, rename at the   nothing: ``pyarrow.fs`` has no create-without-overwrite
+HDFS, by      temporary name, close, rename that     temporary name, close, rename that does not replace: one entry
+WebHDFS       replaces: one entry in the log of the  in the log of the name node, refused where the name exists
               name node
-S3            an object appears whole when its       nothing: ``pyarrow.fs`` has no conditional put, and a rename
-              upload ends; there is no rename        is a copy and a delete
-GCS           as S3                                  as S3
+HDFS, by      as by WebHDFS, but what is replaced    nothing: ``pyarrow.fs`` replaces, in two steps, whatever has
+libhdfs       is missing for a moment                the name
+S3            an object appears whole when its       a put with ``If-None-Match: *``, refused by the server where the
+              upload ends; there is no rename        name exists. ``pyarrow.fs`` has none: by Amazon's client
+GCS           as S3                                  an upload with ``ifGenerationMatch=0``, in the same way
 ============  =====================================  ==============================================================
 
-Where the last column says nothing, ``exclusive_create`` is False: the file system does not keep two drivers on one job
-directory apart. A record of the driver does that in its place, as well as a record can (``checkpoint.job_lock``).
+A file of HDFS is durable when its last data node has it, in memory: HDFS keeps replicas against the loss of a host.
+With ``dfs.datanode.synconclose`` it is on their disks.
+
+Where the last column says nothing, ``exclusive_create`` is False: the file system does not keep two drivers apart that
+take a job in the same moment. They look again a moment later, and one gives way (``checkpoint.lease``). Only a lock of
+the kernel goes with its driver; everywhere the lease of one that was killed runs out.
 """
 
 from __future__ import annotations
@@ -33,6 +40,7 @@ from urllib.parse import unquote, urlsplit
 from holdfast.errors import ConfigurationError, StorageError
 
 _TEMPORARY = re.compile(r"\.holdfast-tmp\.[0-9a-f]{16}\.(?P<name>.+)")
+_HDFS = frozenset({"hdfs", "webhdfs", "swebhdfs"})
 _ADVICE = {
     errno.ENOSPC: "the disk is full: free space or choose another directory",
     errno.EDQUOT: "the quota is used up: free space or choose another directory",
@@ -77,7 +85,9 @@ class Storage(ABC):
 
     @staticmethod
     def for_uri(uri: str) -> Storage:
-        """The storage of a path, ``file:``, ``hdfs:``, ``s3:`` (``s3a:``) or ``gs:`` URI. Nothing is created."""
+        """The storage of a path, ``file:``, ``hdfs:`` (``webhdfs:``), ``s3:`` (``s3a:``) or ``gs:`` URI. Nothing is
+        created.
+        """
         # Imported here: each implementation imports this module for the contract.
         from holdfast.storage.local import LocalStorage
 
@@ -88,6 +98,10 @@ class Storage(ABC):
             return LocalStorage(unquote(urlsplit(uri).path))
         if not scheme:
             return LocalStorage(uri)
+        if scheme in _HDFS:
+            from holdfast.storage.hdfs import open_hdfs
+
+            return open_hdfs(uri)
         from holdfast.storage.remote import ArrowStorage
 
         return ArrowStorage.connect(uri)
@@ -109,6 +123,12 @@ class Storage(ABC):
     @abstractmethod
     def write_atomic(self, path: str, data: bytes) -> None:
         """Store durably, replacing what is there; a reader sees the old content or the new one, never a part."""
+
+    def write_private(self, path: str, data: bytes) -> None:
+        """As ``write_atomic``, in a folder that holds nothing else. Where files have owners, nobody but this user can
+        read it or look into the folder; elsewhere the rights of the place hold.
+        """
+        self.write_atomic(path, data)
 
     @abstractmethod
     def create_exclusive(self, path: str, data: bytes) -> bool:
@@ -159,10 +179,11 @@ class Storage(ABC):
         try:
             yield
         except OSError as cause:
-            advice = _ADVICE.get(
-                cause.errno or 0, "check that the file system is reachable and that this user may use it"
-            )
-            raise StorageError(f"cannot {action} {self.location(path)}: {cause}; {advice}") from cause
+            raise StorageError(f"cannot {action} {self.location(path)}: {cause}; {self._advice(cause)}") from cause
+
+    def _advice(self, cause: OSError) -> str:
+        """What to do about a failure."""
+        return _ADVICE.get(cause.errno or 0, "check that the file system is reachable and that this user may use it")
 
 
 def temporary_path(path: str) -> str:

@@ -10,6 +10,8 @@ from typing import BinaryIO
 
 from holdfast.storage.filesystem import FileEntry, Storage, final_name, temporary_path
 
+#: The rights of a new file, of which the process's umask takes some away.
+_BY_UMASK = 0o666
 _NO_HARD_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK})
 
 
@@ -24,6 +26,14 @@ class LocalStorage(Storage):
 
     def write_atomic(self, path: str, data: bytes) -> None:
         with self.open_output(path) as stream:
+            stream.write(data)
+
+    def write_private(self, path: str, data: bytes) -> None:
+        folder = os.path.dirname(self._absolute(path))
+        with self._errors("write", path):
+            _make_dirs(folder)
+            os.chmod(folder, 0o700)
+        with self._output(path, 0o600) as stream:
             stream.write(data)
 
     def create_exclusive(self, path: str, data: bytes) -> bool:
@@ -44,8 +54,13 @@ class LocalStorage(Storage):
 
     @contextmanager
     def open_output(self, path: str) -> Iterator[BinaryIO]:
+        with self._output(path) as stream:
+            yield stream
+
+    @contextmanager
+    def _output(self, path: str, mode: int = _BY_UMASK) -> Iterator[BinaryIO]:
         temporary, target = self._absolute(temporary_path(path)), self._absolute(path)
-        with self._errors("write", path), self._draft(temporary) as stream:
+        with self._errors("write", path), self._draft(temporary, mode) as stream:
             yield stream
             _synchronise(stream)
             os.replace(temporary, target)
@@ -137,11 +152,11 @@ class LocalStorage(Storage):
                 yield from self._entries(path, recursive, temporaries, above)
 
     @contextmanager
-    def _draft(self, temporary: str) -> Iterator[BinaryIO]:
+    def _draft(self, temporary: str, mode: int = _BY_UMASK) -> Iterator[BinaryIO]:
         """A new file under a temporary name that is gone afterwards, whether it was published or not."""
         _make_dirs(os.path.dirname(temporary))
         try:
-            with open(temporary, "xb") as stream:
+            with open(temporary, "xb", opener=lambda name, flags: os.open(name, flags, mode)) as stream:
                 yield stream
         finally:
             with suppress(OSError):

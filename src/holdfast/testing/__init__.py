@@ -8,12 +8,14 @@ A harness runs one subtask of one operator with the classes that run it inside a
         with harness.rescaled(3) as subtasks:
             subtasks.push(("a", 3)).assert_state(descriptor, {})
 
-``TestSource`` is for whole jobs: it gives rows, pauses, fails once and ends where a test says so.
+``TestSource`` is for whole jobs: it gives rows, pauses, fails once and ends where a test says so. ``InProcessEngine``
+runs whole programs in the process of the test, without Spark.
 """
 
 from holdfast.testing.clock import ManualClock
 from holdfast.testing.connected import ConnectedHarness, KeyedConnectedHarness
 from holdfast.testing.endpoints import SinkHarness, SourceHarness
+from holdfast.testing.in_process import InProcessEngine
 from holdfast.testing.operators import KeyedOperatorHarness, OperatorHarness
 from holdfast.testing.options import HarnessOptions
 from holdfast.testing.scripted_source import TestSource
@@ -25,6 +27,7 @@ __all__ = [
     "ConnectedHarness",
     "HarnessOptions",
     "HarnessSnapshot",
+    "InProcessEngine",
     "KeyedConnectedHarness",
     "KeyedOperatorHarness",
     "ManualClock",

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any, Unpack
 
 from holdfast.errors import ProgramError
+from holdfast.job.transactions import SinkTransactions
 from holdfast.runtime.endpoints import SourceOperator
 from holdfast.runtime.epoch import Acknowledgement
 from holdfast.runtime.sink import SinkFunction, TwoPhaseCommitSink
 from holdfast.runtime.source import Source, SourceFunction
-from holdfast.spark.transactions import SinkTransactions
 from holdfast.state.handles import CheckpointRequest, SubtaskSnapshot
 from holdfast.state.snapshot_io import SnapshotWriter
 from holdfast.testing.harness import Harness

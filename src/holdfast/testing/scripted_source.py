@@ -18,6 +18,7 @@ from holdfast.connectors.reading import Budget
 from holdfast.errors import ProgramError, RestoreError
 from holdfast.runtime.batch import Batch
 from holdfast.runtime.source import ReaderContext, ReadLimit, Source, SourceReader
+from holdfast.types.typeinfo import TypeInformation, Types
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,9 @@ class TestSource(Source):
 
     def output_type(self) -> Any:
         return self._type
+
+    def position_type(self) -> TypeInformation:
+        return Types.LONG()
 
     def create_reader(self, context: ReaderContext) -> SourceReader:
         """Subtask 0 reads; any other has nothing to do."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib
 import inspect
+import sys
 import types
 import typing
 from abc import abstractmethod
@@ -75,8 +75,8 @@ class ClassTypeInfo(FieldsTypeInfo):
         """The class itself; raises when this type came from a stored form and the class was moved or removed."""
         if self.cls is None:
             raise ProgramError(
-                f"The class {self.class_name} cannot be imported in this process; "
-                f"keep it under this name in a module that both driver and executors can import"
+                f"The class {self.class_name} is in no module that this process has imported; "
+                f"keep it under this name in a module that the program imports, in driver and executors"
             )
         return self.cls
 
@@ -201,12 +201,15 @@ def qualified_name(cls: type) -> str:
 
 
 def _find(class_name: str, kind: type[ClassTypeInfo]) -> type | None:
+    """A class of a module that the program has loaded. To import one by a stored name would run code of whoever stored
+    it.
+    """
     module_name, _, qualified = class_name.partition(":")
+    found: Any = sys.modules.get(module_name)
     try:
-        found: Any = importlib.import_module(module_name)
         for part in qualified.split("."):
             found = getattr(found, part)
-    except (ImportError, AttributeError):
+    except AttributeError:
         return None
     return found if kind.takes(found) else None
 

@@ -59,6 +59,29 @@ class RestartKind(StrEnum):
 
 
 @dataclass(frozen=True)
+class SparkSettings:
+    """How a job uses Spark. ``conf`` has the ``spark.*`` keys of the configuration."""
+
+    conf: Mapping[str, str] = field(default_factory=dict)
+    #: Whether accelerations may reach behind Spark's public API.
+    internals: bool = True
+    #: Names of accelerations that are left out.
+    without: frozenset[str] = frozenset()
+    #: How long an attempt waits for executors in the place of lost ones.
+    executor_wait_ms: int = 5_000
+    #: Modules of the program that Spark sends to the executors: files, folders and archives.
+    python_files: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class LeaseSettings:
+    """How often a driver renews its lease on a job, and how long one that is not renewed keeps others away."""
+
+    interval_ms: int = 5_000
+    timeout_ms: int = 15_000
+
+
+@dataclass(frozen=True)
 class CheckpointSettings:
     """``interval_ms`` None: no periodic checkpoints. ``directory`` None: they are kept in the driver's memory."""
 
@@ -76,6 +99,7 @@ class CheckpointSettings:
     inline_threshold: int = 20 << 10
     upload_wait_ms: int = 100
     heartbeat_timeout_ms: int = 10_000
+    lease: LeaseSettings = LeaseSettings()
 
     @property
     def publishes(self) -> bool:
@@ -163,6 +187,8 @@ class RecoverySettings:
     ignore_unclaimed: bool = False
     accept_repeated_output: bool = False
     change_max_parallelism: bool = False
+    #: Whether the snapshot at ``path`` may be unpickled.
+    allow_pickle: bool = False
     claim: ClaimMode = ClaimMode.NO_CLAIM
     from_local: bool = True
 

@@ -13,11 +13,9 @@ import logging
 import random
 import sys
 from collections import Counter
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any
-
-import pytest
 
 from holdfast.common import Configuration, SimpleStringSchema, Types, WatermarkStrategy
 from holdfast.datastream import DataStream, StreamExecutionEnvironment
@@ -31,6 +29,7 @@ from holdfast.datastream.connectors.kafka import (
 from holdfast.errors import JobEndedError, StoreVersionError
 from holdfast.runtime.epoch import EpochSpec
 from holdfast.spark.session import obtain_session
+from holdfast.testing.in_process import InProcessEngine
 
 #: A broker that was killed is found again quickly.
 CLIENT = {"reconnect.backoff.ms": 50, "reconnect.backoff.max.ms": 500, "log_level": 0}
@@ -97,11 +96,8 @@ def expected(rows: int, keys: int) -> Counter[bytes]:
     return Counter(f"{key},{place + 1}".encode() for key, count in counts.items() for place in range(count))
 
 
-def fail_sometimes(seed: int, faults: int, epochs: int) -> None:
-    """Install what stands for Spark; some of its epochs fail, before they ran or after."""
-    from tests.spark.in_process import install
-
-    spark = install(pytest.MonkeyPatch())
+def failing_engine(seed: int, faults: int, epochs: int) -> InProcessEngine:
+    """In the place of Spark; some of its epochs fail, before they ran or after."""
     moments = random.Random(seed)
     failing = {moments.randrange(2, epochs): moments.choice(["before", "after"]) for _ in range(faults)}
     ran = 0
@@ -118,18 +114,16 @@ def fail_sometimes(seed: int, faults: int, epochs: int) -> None:
             print("FAULT attempt", flush=True)
             raise StoreVersionError("state is not on this host")
 
-    spark.before_epoch = before
-    spark.after_epoch = lambda spec: fail("after")
+    return InProcessEngine(before_epoch=before, after_epoch=lambda spec: fail("after"))
 
 
 if __name__ == "__main__":
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
     logging.getLogger("py4j").setLevel(logging.ERROR)
     where, arguments = Path(sys.argv[1]), json.loads(sys.argv[2])
-    if arguments.get("in_process"):
-        fail_sometimes(**arguments["in_process"])
+    given = arguments.get("in_process")
     restarts = 0
     # A driver that was killed may have got to the end of the job.
-    with suppress(JobEndedError):
+    with failing_engine(**given).installed() if given else nullcontext(), suppress(JobEndedError):
         restarts = run(where, arguments).restarts
     print(f"FINISHED restarts={restarts}", flush=True)

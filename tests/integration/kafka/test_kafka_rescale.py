@@ -6,22 +6,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import pytest
-
 from holdfast.common import Duration, JobClient, SimpleStringSchema, Types, WatermarkStrategy
 from holdfast.common.watermark_strategy import TimestampAssigner
 from holdfast.datastream import KeyedProcessFunction
 from holdfast.datastream.connectors.file_system import FileSink
 from holdfast.datastream.connectors.kafka import KafkaOffsetsInitializer, KafkaSource
 from holdfast.testing.chaos.processes import wait_until
+from holdfast.testing.in_process import InProcessEngine
 from tests.integration.programs import environment, published
+from tests.job.counting import settings
 from tests.kit.kafka import KafkaBroker
-from tests.spark.in_process import InProcessSpark, install, settings
-
-
-@pytest.fixture
-def in_process(monkeypatch: pytest.MonkeyPatch) -> InProcessSpark:
-    return install(monkeypatch)
 
 
 def texts(first: int, last: int) -> list[str]:
@@ -41,7 +35,7 @@ def copying(kafka: KafkaBroker, topic: str, tmp_path: Path, parallelism: int, **
 
 
 def test_partitions_are_neither_lost_nor_read_twice(
-    in_process: InProcessSpark, kafka: KafkaBroker, topic: Callable[..., str], tmp_path: Path
+    in_process: InProcessEngine, kafka: KafkaBroker, topic: Callable[..., str], tmp_path: Path
 ) -> None:
     name = topic(5)
     changes: dict[str, str] = {}
@@ -72,7 +66,7 @@ class LateOnes(KeyedProcessFunction):
 
 
 def test_a_partition_that_is_read_first_makes_no_row_of_another_late(
-    in_process: InProcessSpark, kafka: KafkaBroker, topic: Callable[..., str], tmp_path: Path
+    in_process: InProcessEngine, kafka: KafkaBroker, topic: Callable[..., str], tmp_path: Path
 ) -> None:
     name = topic(3)
     # One after the other: whatever is read first is far ahead of the others.

@@ -243,11 +243,11 @@ def test_what_no_longer_is_where_it_was_is_an_error(kafka: KafkaBroker, topic: T
     [reader] = readers_of(builder.build(), 1)
     read_epoch(reader)
     positions = positions_of([reader])
-    beyond = [[t, p, offset + 1000, stop, i] for t, p, offset, stop, i in positions]
+    beyond = [(t, p, offset + 1000, stop, i) for t, p, offset, stop, i in positions]
     with pytest.raises(SourceError, match=r"offset 10\d\d of .*no longer has"):
         read_epoch(restored_reader(builder, beyond))
     with pytest.raises(SourceError, match="partition no longer exists"):
-        read_epoch(restored_reader(builder, [*positions, [name, 7, 0, None, positions[0][4]]]))
+        read_epoch(restored_reader(builder, [*positions, (name, 7, 0, None, positions[0][4])]))
 
     kafka.delete_topic(name)
     with pytest.raises(SourceError, match="does not have all of them"):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import logging
 import sys
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from holdfast.datastream import StreamExecutionEnvironment
 from holdfast.datastream.connectors.number_seq import NumberSequenceSource
 from holdfast.datastream.connectors.sql import SqlSink
 from holdfast.errors import JobEndedError
-from tests.integration.kafka.kafka_job import fail_sometimes
+from tests.integration.kafka.kafka_job import failing_engine
 
 PLACES = Types.ROW_NAMED(["k", "place"], [Types.LONG(), Types.LONG()])
 
@@ -58,10 +58,9 @@ if __name__ == "__main__":
     logging.basicConfig(level=logging.WARNING)
     logging.getLogger("py4j").setLevel(logging.ERROR)
     where, arguments = Path(sys.argv[1]), json.loads(sys.argv[2])
-    if arguments.get("in_process"):
-        fail_sometimes(**arguments["in_process"])
+    given = arguments.get("in_process")
     restarts = 0
     # A driver that was killed may have got to the end of the job.
-    with suppress(JobEndedError):
+    with failing_engine(**given).installed() if given else nullcontext(), suppress(JobEndedError):
         restarts = run(where, arguments).restarts
     print(f"FINISHED restarts={restarts}", flush=True)

@@ -24,12 +24,13 @@ from holdfast.connectors.sql.sink import SqlSink
 from holdfast.errors import ProgramError, TransactionError
 from holdfast.runtime.epoch import EpochSpec
 from holdfast.testing.chaos.processes import wait_until
+from holdfast.testing.in_process import InProcessEngine
 from tests.connectors.sink_contract import JOB, pre_commit, transaction_name
 from tests.connectors.sql_contract import DatabaseUnderTest, SqlSinkContract, bound
 from tests.integration.programs import Scripted, environment
+from tests.job.counting import settings
 from tests.kit.faults import FaultPlan
 from tests.kit.postgres import GUARDED, SECRET, PostgresServer
-from tests.spark.in_process import install, settings
 
 _COMMIT = """
 import pickle, sys
@@ -221,17 +222,16 @@ def test_a_job_leaves_its_password_nowhere(
     postgres: PostgresServer,
     guarded: str,
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    in_process: InProcessEngine,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    spark = install(monkeypatch)
     seen: dict[str, bytes] = {}
 
     def look(spec: EpochSpec) -> None:
         seen.update({path.name: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()})
 
-    spark.before_epoch = spark.after_epoch = look
+    in_process.before_epoch = in_process.after_epoch = look
     postgres.query(f"GRANT CREATE ON SCHEMA public TO {GUARDED}")
     env = environment(**settings(tmp_path))
     epochs = [[(number, str(number))] for number in range(10)]

@@ -43,6 +43,7 @@ from holdfast.state.timers import TimeDomain
 from holdfast.state.ttl_config import StateTtlConfig
 from holdfast.types.row import Row
 from holdfast.types.typeinfo import TypeInformation, Types
+from tests.kit.properties import examples
 from tests.state.backend_under_test import MAX_PARALLELISM, Subtask, scope_of
 from tests.state.canonical.typed_values import KEY_TYPES, VALUE_TYPES
 from tests.state.snapshot_memory import MemoryFiles
@@ -130,7 +131,7 @@ def fill(task: Subtask, data: st.DataObject, states: list[Any], draw: Callable[[
 
 
 @pytest.mark.parametrize("source", BACKENDS)
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=40)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=examples(40))
 @given(st.data())
 def test_states_of_every_kind_and_type(source: str, tmp_path_factory: Any, data: st.DataObject) -> None:
     key_type, keys = data.draw(KEY_TYPES)

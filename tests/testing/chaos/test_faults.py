@@ -11,28 +11,27 @@ import pytest
 from holdfast.testing.chaos import KillDriver, KillExecutor, KillWorker, PauseWorker, Program, Target
 from holdfast.testing.chaos.processes import Process, wait_until
 
-#: A driver, PySpark's daemon below it, and two workers below that. One of them begins to compute after a while. Each
-#: ends with its parent: the driver may be killed.
+#: A driver, PySpark's daemon below it, and two workers below that. One of them begins to compute after a while; the
+#: other waits in the kernel, so that it has no core at any moment, however busy the machine is. Each ends with its
+#: parent: the driver may be killed.
 DRIVER = """
-import os, time
+import os, signal, time
+from holdfast.testing.chaos.processes import die_with_parent
 def child(work):
-    parent = os.getpid()
     pid = os.fork()
     if pid == 0:
-        work(lambda: os.getppid() == parent)
+        die_with_parent()
+        work()
         os._exit(0)
     return pid
-def rest(wanted):
-    while wanted():
-        time.sleep(0.1)
-def compute(wanted):
+def compute():
     time.sleep(0.5)
-    while wanted():
+    while True:
         pass
-def daemon(wanted):
-    print("resting", child(rest), flush=True)
+def daemon():
+    print("resting", child(signal.pause), flush=True)
     print("computing", child(compute), flush=True)
-    rest(wanted)
+    signal.pause()
 child(daemon)
 time.sleep(60)
 """
@@ -55,6 +54,7 @@ def told(target: Target, name: str) -> Process:
 def test_the_worker_that_computes_is_killed(target: Target) -> None:
     resting, computing = told(target, "resting"), told(target, "computing")
     assert sorted(process.pid for process in target.workers()) == sorted([resting.pid, computing.pid])
+    wait_until(lambda: not resting.computes or None, 10, "a worker that waits")
     assert KillWorker().strike(target, random.Random(1))
     wait_until(lambda: not computing.alive or None, 10, "end of the worker")
     assert resting.alive

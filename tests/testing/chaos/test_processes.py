@@ -92,7 +92,7 @@ def test_a_driver_that_ends_early_shows_its_output(tmp_path: Path) -> None:
         driver.wait_for_line("never")
 
 
-@pytest.mark.parametrize("daemon", ["pyspark.daemon", "holdfast.spark.worker_daemon"])
+@pytest.mark.parametrize("daemon", ["pyspark.daemon", "holdfast.spark.internals.worker_daemon"])
 def test_finds_and_kills_forks_of_the_daemon_only(tmp_path: Path, daemon: str) -> None:
     *packages, module = daemon.split(".")
     directory = tmp_path

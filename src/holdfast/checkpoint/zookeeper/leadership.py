@@ -21,9 +21,11 @@ from kazoo.exceptions import (
 )
 
 from holdfast.checkpoint.driver_record import DriverRecord
+from holdfast.checkpoint.job_address import AddressNotice, JobAddress
 from holdfast.checkpoint.job_directory import JobDirectory
 from holdfast.checkpoint.job_end import JobEnd
-from holdfast.checkpoint.leadership import Leadership, Pause
+from holdfast.checkpoint.leadership import Leadership
+from holdfast.checkpoint.lease import Pause
 from holdfast.checkpoint.zookeeper.address import leader_address
 from holdfast.checkpoint.zookeeper.client import REFUSED, refusal
 from holdfast.checkpoint.zookeeper.nodes import JobNodes
@@ -70,6 +72,7 @@ class ZooKeeperLeadership(Leadership):
         self._directory = directory
         self._driver = DriverRecord.of_this_process()
         self._address: str | None = None
+        self._notice = AddressNotice(directory.address)
         self._term: Term | None = None
         #: A change carries the version of its moment: nobody may raise it meanwhile.
         self._changing = threading.Lock()
@@ -123,8 +126,9 @@ class ZooKeeperLeadership(Leadership):
         changed, end = self._read_outcome(session)
         if end is not None and changed != self._known_outcome:
             return end
-        self._directory.leave_to(f"ZooKeeper {self.nodes.root}")
+        self._directory.leave_to(f"ZooKeeper {self.nodes.root}", pause)
         self._show_address()
+        self._notice.show()
         _log.info("This driver leads job %s", self._job_id)
         return None
 
@@ -154,6 +158,7 @@ class ZooKeeperLeadership(Leadership):
 
     def release(self) -> None:
         term, self._term = self._term, None
+        self._notice.hide()
         if term is not None:
             term.session.close()
 
@@ -173,6 +178,7 @@ class ZooKeeperLeadership(Leadership):
         # Every number in between too: an upload looks for the one that follows its own.
         for earlier in range(self._directory.last_attempt() + 1, number + 1):
             self._directory.record_attempt(earlier)
+        self._notice.begin_attempt(number)
         return number
 
     def _begin(self, number: int) -> None:
@@ -270,8 +276,9 @@ class ZooKeeperLeadership(Leadership):
 
     # -- where the leader is
 
-    def publish_address(self, address: str) -> None:
-        self._address = address
+    def publish_address(self, address: JobAddress, token: str | None = None) -> None:
+        self._address = address.url
+        self._notice.publish(address, token)
         try:
             self._show_address()
         except LeadershipLostError:

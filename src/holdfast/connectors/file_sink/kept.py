@@ -11,6 +11,38 @@ import msgspec
 
 from holdfast.connectors.file_sink.held import HeldFile, Moment, due_count
 from holdfast.connectors.file_sink.options import FileSinkOptions
+from holdfast.types.typeinfo import Types
+
+#: Of one element in checkpoints: a file that waits, or, without a path, a bucket that is not finished.
+KEPT_TYPE = Types.ROW_NAMED(
+    [
+        "root",
+        "path",
+        "bucket",
+        "size",
+        "checksum",
+        "layout",
+        "suffix",
+        "first_ms",
+        "last_ms",
+        "rolled",
+        "checkpoints",
+    ],
+    [
+        Types.STRING(),
+        Types.STRING(),
+        Types.STRING(),
+        Types.LONG(),
+        Types.STRING(),
+        Types.STRING(),
+        Types.STRING(),
+        Types.LONG(),
+        Types.LONG(),
+        Types.BOOLEAN(),
+        Types.LONG(),
+    ],
+)
+_FIELDS: tuple[str, ...] = HeldFile.__struct_fields__
 
 
 @dataclasses.dataclass(slots=True)
@@ -53,15 +85,25 @@ class KeptFiles:
         self.buckets = {bucket: last_ms for bucket, last_ms in self.buckets.items() if not finished[bucket]}
         return finished
 
-    def elements(self) -> list[dict[str, Any]]:
-        """As a list state holds it."""
-        held = [{"held": msgspec.to_builtins(file)} for file in self.held]
-        return held + [{"bucket": bucket, "last_ms": last_ms} for bucket, last_ms in self.buckets.items()]
+    def elements(self) -> list[tuple[Any, ...]]:
+        """As a list state of ``KEPT_TYPE`` holds it."""
+        held = [_stored(**msgspec.structs.asdict(file)) for file in self.held]
+        return held + [_stored(bucket=bucket, last_ms=last_ms) for bucket, last_ms in self.buckets.items()]
 
-    def restore(self, elements: Iterable[dict[str, Any]]) -> None:
+    def restore(self, elements: Iterable[Sequence[Any]]) -> None:
         for element in elements:
-            if "held" in element:
-                self.held.append(msgspec.convert(element["held"], HeldFile))
+            known = {name: value for name, value in zip(_FIELDS, element, strict=True) if value is not None}
+            if "path" in known:
+                self.held.append(msgspec.convert(known, HeldFile))
             else:
-                bucket, last_ms = element["bucket"], element["last_ms"]
+                bucket, last_ms = known["bucket"], known["last_ms"]
                 self.buckets[bucket] = max(last_ms, self.buckets.get(bucket, 0))
+
+
+def of_pickled(pickled: dict[str, Any]) -> tuple[Any, ...]:
+    """An element of ``KEPT_TYPE``, of the dict that stood for it when they were pickled."""
+    return _stored(**pickled.get("held", pickled))
+
+
+def _stored(**known: Any) -> tuple[Any, ...]:
+    return tuple(known.get(name) for name in _FIELDS)

@@ -4,7 +4,7 @@ Staging: ``<path>/_holdfast_staging/<job>/<operator>/<attempt>-<epoch>-<subtask>
 Committed: ``<path>/[<bucket>/]<prefix>-<operator's hash>-<attempt>-<epoch>-<subtask>-<nonce>[-<n>]<suffix>``.
 The number is there from a transaction's second file on. A file that stays in staging for a later transaction has an
 empty one beside it, of its name and ``.held``, from the moment that a completed checkpoint holds it: it is then no open
-transaction any more.
+transaction any more. Should that one be lost: the handles of each checkpoint name everything that waits.
 """
 
 from __future__ import annotations
@@ -56,10 +56,19 @@ class FileHandle(msgspec.Struct, frozen=True):
     #: Whether finished buckets are marked.
     marks: bool = False
     statement: Statement | None = None
+    #: Paths of all staged files that wait behind a checkpoint, whichever transaction wrote them. None of a handle
+    #: before 0.2.0.
+    waiting: list[str] | None = None
     version: int = _VERSION
 
     def encode(self) -> bytes:
         return msgspec.msgpack.encode(self)
+
+    def needs(self) -> set[TransactionName]:
+        """The transactions that wrote the staged files which this handle publishes, or leaves for later."""
+        paths = {*(file.staging for file in self.files), *self.held, *(self.waiting or ())}
+        found = {staged_transaction(job_of(path), path) for path in paths}
+        return {self.name, *(name for name in found if name is not None)}
 
     @staticmethod
     def decode(data: bytes) -> FileHandle:
@@ -80,6 +89,11 @@ class FileHandle(msgspec.Struct, frozen=True):
 
 def job_folder(job_id: str) -> str:
     return f"{STAGING}/{quote(job_id, safe='')}"
+
+
+def job_of(path: str) -> str:
+    """The job that a file in staging belongs to."""
+    return unquote(path.split("/")[1])
 
 
 def staging_folder(name: TransactionName) -> str:

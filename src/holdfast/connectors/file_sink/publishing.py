@@ -72,18 +72,19 @@ def _publish(storage: Storage, file: StagedFile, name: TransactionName, verify: 
             "has completed."
         )
     if staged != file.size or verify:
-        _check_staged(storage, file)
+        check_staged(storage, file)
     storage.move(file.staging, file.final)
     failpoint("file-sink-moved", attempt=name.attempt, epoch=name.epoch, subtask=name.subtask)
 
 
-def _check_staged(storage: Storage, file: StagedFile) -> None:
+def check_staged(storage: Storage, file: StagedFile) -> None:
+    """Read a file in staging; TransactionError unless it is what was written."""
     try:
         check_file(storage, file.staging, file.size, file.checksum)
     except CorruptFileError as cause:
         raise TransactionError(
-            f"{storage.location(file.final)} cannot be committed: {cause}. Restore an earlier checkpoint, or delete "
-            "the file to accept the loss of its rows."
+            f"{storage.location(file.final)} cannot be committed: {cause}. Put back the file that was written, "
+            "or restore a checkpoint from before it was written, whose rows then come again."
         ) from cause
 
 

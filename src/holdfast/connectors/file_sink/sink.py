@@ -23,7 +23,7 @@ from holdfast.connectors.file_sink.formats import (
     SinkFormat,
 )
 from holdfast.connectors.file_sink.held import HeldFile, Moment
-from holdfast.connectors.file_sink.kept import KeptFiles
+from holdfast.connectors.file_sink.kept import KEPT_TYPE, KeptFiles, of_pickled
 from holdfast.connectors.file_sink.naming import (
     HELD,
     FileHandle,
@@ -47,7 +47,6 @@ from holdfast.state.handles import SnapshotType
 from holdfast.storage.filesystem import FileEntry, Storage
 from holdfast.types.durations import milliseconds_of
 from holdfast.types.resolve import resolve
-from holdfast.types.typeinfo import Types
 
 if TYPE_CHECKING:
     from holdfast.runtime.context import FunctionInitializationContext, FunctionSnapshotContext
@@ -154,7 +153,8 @@ class FileSink(TwoPhaseCommitSink, CheckpointedFunction):
         keeps = options.compaction is not None or options.success_delay_ms is not None
         if not keeps and not options.rolling.holds and _KEPT not in store.get_registered_state_names():
             return
-        self._state = store.get_list_state(ListStateDescriptor(_KEPT, Types.PICKLED_BYTE_ARRAY()))
+        # In version 0 it was pickled.
+        self._state = store.get_list_state(ListStateDescriptor(_KEPT, KEPT_TYPE).migrate_from(0, of_pickled))
         self._kept.restore(self._state.get())
         self._check_held()
 
@@ -197,8 +197,10 @@ class FileSink(TwoPhaseCommitSink, CheckpointedFunction):
             consumed=[(file.root, file.path) for file in consumed],
             marks=options.success_delay_ms is not None,
             statement=self._statement(written),
+            waiting=[file.path for file in self._kept.held] if moment.checkpoint else [],
         )
-        return handle.encode() if files or handle.held or handle.statement is not None else None
+        says = files or handle.held or handle.waiting or handle.statement is not None
+        return handle.encode() if says else None
 
     def discard(self, transaction: FileTransaction) -> None:
         with suppress(StorageError):
@@ -228,6 +230,9 @@ class FileSink(TwoPhaseCommitSink, CheckpointedFunction):
     def name_of(self, handle: bytes) -> TransactionName:
         return FileHandle.decode(handle).name
 
+    def needs(self, handle: bytes) -> Iterable[TransactionName]:
+        return FileHandle.decode(handle).needs()
+
     def _with(self, options: FileSinkOptions) -> FileSink:
         sink = FileSink(self._storage.uri, self._format, options)
         sink._type = self._type
@@ -251,8 +256,11 @@ class FileSink(TwoPhaseCommitSink, CheckpointedFunction):
         if self._with_checkpoints:
             raise RestoreError(
                 f"{self.get_runtime_context().get_task_name_with_subtasks()}: {len(lost)} files that waited in staging "
-                f"at the restored checkpoint are gone, the first is {location}. A later checkpoint of the job has "
-                "published their rows: restore the newest one, or a savepoint, which needs no such files."
+                f"at the restored checkpoint are gone, the first is {location} with {lost[0].size} bytes. If the job "
+                "went on behind this checkpoint, a later one has published their rows: restore the newest one, or a "
+                "savepoint, which needs no such files. If it did not, something else deleted them: put them back, or "
+                "give the sink another uid, and set execution.state-recovery.ignore-unclaimed-state, to go on without "
+                "their rows."
             )
         logger.warning("%d files that waited in staging were published since, the first is %s", len(lost), location)
         self._kept.held = [file for file in self._kept.held if file not in lost]

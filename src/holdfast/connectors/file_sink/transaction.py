@@ -9,7 +9,6 @@ from typing import Any, BinaryIO, cast
 
 import pyarrow as pa
 
-from holdfast.connectors.file_access import size_of
 from holdfast.connectors.file_sink.compaction import ConcatFileCompactor, FileCompactor
 from holdfast.connectors.file_sink.formats import SinkFormat
 from holdfast.connectors.file_sink.held import HeldFile, packed
@@ -17,10 +16,11 @@ from holdfast.connectors.file_sink.naming import StagedFile, committed_name, sta
 from holdfast.connectors.file_sink.options import FileSinkOptions
 from holdfast.connectors.file_sink.part import OutputFile, Part
 from holdfast.connectors.file_sink.partitions import PartitionSplitter, type_in_files
-from holdfast.errors import TransactionError
+from holdfast.errors import CorruptFileError, TransactionError
 from holdfast.failpoints import failpoint
 from holdfast.runtime.batch import Batch
 from holdfast.runtime.sink import TransactionName
+from holdfast.storage.checksum import check_file
 from holdfast.storage.filesystem import Storage
 from holdfast.types.information import TypeInformation
 
@@ -80,7 +80,13 @@ class FileTransaction:
         return self._written
 
     def publish(self, buckets: Iterable[Sequence[HeldFile]]) -> list[StagedFile]:
-        """The files that are to appear, made from those that were written or waited: joined where that is wanted."""
+        """The files that are to appear, made from those that were written or waited: joined where that is wanted.
+        Whatever waited is read and compared first: a crash of its host, or somebody else, may have changed it since.
+        """
+        buckets = list(buckets)
+        written = {file.path for file in self._written}
+        for file in (file for files in buckets for file in files if file.path not in written):
+            self._check_waited(file)
         return [self._joined(group) for files in buckets for group in self._groups(files)]
 
     def discard(self) -> None:
@@ -167,19 +173,22 @@ class FileTransaction:
     def _suffix(self) -> str:
         return self._options.file_config.part_suffix or self._format.extension
 
+    def _check_waited(self, file: HeldFile) -> None:
+        try:
+            check_file(self._storage_of(file), file.path, file.size, file.checksum)
+        except CorruptFileError as cause:
+            raise TransactionError(
+                f"A file that waited in staging cannot be published: {cause}. Files in staging belong to the job: put "
+                "back the file that was written, restore a checkpoint from before it was written, or give the sink "
+                "another uid, and set execution.state-recovery.ignore-unclaimed-state, to go on without what waits."
+            ) from cause
+
+    def _storage_of(self, file: HeldFile) -> Storage:
+        return self._storage if file.root == self._storage.uri else Storage.for_uri(file.root)
+
     @contextmanager
     def _opened(self, file: HeldFile) -> Iterator[BinaryIO]:
-        """A block with the file's stream; TransactionError when it is not what was written."""
-        storage = self._storage if file.root == self._storage.uri else Storage.for_uri(file.root)
-        size = size_of(storage, file.path)
-        if size != file.size:
-            now = "is gone" if size is None else f"has {size}"
-            raise TransactionError(
-                f"{storage.location(file.path)} was left in staging with {file.size} bytes, to be joined, and {now}. "
-                "Files in staging belong to the job: restore a checkpoint from before it was changed, or give the sink "
-                "another uid to leave its waiting files behind."
-            )
-        with storage.open_input(file.path) as stream:
+        with self._storage_of(file).open_input(file.path) as stream:
             # A stream of pyarrow's cannot read lines.
             beneath: Any = stream
             yield cast("BinaryIO", io.BufferedReader(beneath)) if isinstance(beneath, pa.NativeFile) else stream

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import astuple, dataclass
 from enum import StrEnum
 from typing import Any
 
@@ -19,6 +19,7 @@ from holdfast.connectors.files.format import (
     changed,
 )
 from holdfast.connectors.files.seen import SeenFiles, key_of, owner_of
+from holdfast.connectors.files.stored_position import StoredPosition
 from holdfast.connectors.files.tree import FileTree, FoundFile
 from holdfast.connectors.reading import ArrowBatches, Budget
 from holdfast.errors import RestoreError, StorageError
@@ -90,9 +91,10 @@ class FileSourceReader(SourceReader):
         self._cursor: FileCursor | None = None
         self._bad: list[BadRecord] = []
         self._warned: set[str] = set()
-        if context.restored is not None:
-            self._restore(context.restored, context.task)
-        if self._bounded and (context.restored is None or any("monitors" in it for it in context.restored)):
+        restored = None if context.restored is None else [StoredPosition(*stored) for stored in context.restored]
+        if restored is not None:
+            self._restore(restored, context.task)
+        if self._bounded and (restored is None or any(it.monitors for it in restored)):
             self._add(tree.files())
         self._sort()
         self._update_ended()
@@ -111,13 +113,10 @@ class FileSourceReader(SourceReader):
                 yield batch
         self._update_ended()
 
-    def positions(self) -> list[dict[str, Any]]:
-        files = [asdict(position) for position in self._todo if self._bounded or position.offset]
-        rest: dict[str, Any] = {"seen": self._seen.packed(), "inferred": self._rules.inferred}
-        if not self._bounded:
-            # Files that wait are not among these: whoever restores this looks for them.
-            rest["monitors"] = True
-        return [*({"file": file} for file in files), rest]
+    def positions(self) -> list[StoredPosition]:
+        files = [StoredPosition(*astuple(position)) for position in self._todo if self._bounded or position.offset]
+        monitors = not self._bounded
+        return [*files, StoredPosition(seen=self._seen.packed(), inferred=self._rules.inferred, monitors=monitors)]
 
     @property
     def behind(self) -> bool:
@@ -136,14 +135,14 @@ class FileSourceReader(SourceReader):
     def _bounded(self) -> bool:
         return self._rules.discovery.interval_ms is None
 
-    def _restore(self, elements: Iterable[dict[str, Any]], task: str) -> None:
-        elements = list(elements)
-        for element in elements:
-            if "file" in element and self._is_mine(key_of(element["file"]["path"])):
-                self._todo.append(FilePosition(**element["file"]))
-        packed = [element["seen"] for element in elements if "seen" in element]
+    def _restore(self, stored: Iterable[StoredPosition], task: str) -> None:
+        stored = list(stored)
+        for one in stored:
+            if one.path is not None and self._is_mine(key_of(one.path)):
+                self._todo.append(FilePosition(one.path, one.size or 0, one.modified_ms or 0, one.offset or 0))
+        packed = [one.seen for one in stored if one.seen is not None]
         self._seen.restore(packed, self._subtask, self._parallelism)
-        known, found = {element.get("inferred") for element in elements} - {None}, self._rules.inferred
+        known, found = {one.inferred for one in stored if one.inferred is not None}, self._rules.inferred
         if found is not None and known and known != {found}:
             raise RestoreError(
                 f"{task}: when the job began, the columns of its files were {known.pop()}, and the first file that is "

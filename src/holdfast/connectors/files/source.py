@@ -13,6 +13,7 @@ from holdfast.connectors.files.inference import SchemaOf, csv_schema, inferred_t
 from holdfast.connectors.files.json_lines import JsonFormat
 from holdfast.connectors.files.parquet import ParquetFormat
 from holdfast.connectors.files.reader import Discovery, FileOrder, FileSourceReader, ReadingRules
+from holdfast.connectors.files.stored_position import STORED_TYPE, StoredPosition
 from holdfast.connectors.files.text import TextLineFormat
 from holdfast.connectors.files.tree import FileTree
 from holdfast.errors import ProgramError
@@ -151,6 +152,13 @@ class FileSource(Source):
 
     def output_type(self) -> TypeInformation:
         return self._resolved().type_info
+
+    def position_type(self) -> TypeInformation:
+        return STORED_TYPE
+
+    @staticmethod
+    def typed_position(pickled: dict[str, Any]) -> StoredPosition:
+        return StoredPosition.of_pickled(pickled)
 
     def create_reader(self, context: ReaderContext) -> FileSourceReader:
         return FileSourceReader(self._selection.tree(), self._resolved(), self._rules, context)

@@ -9,6 +9,13 @@ import msgspec
 import xxhash
 
 from holdfast.connectors.kafka.offsets import KafkaTopicPartition
+from holdfast.types.typeinfo import TupleTypeInfo, Types
+
+#: Of a ``SplitPosition`` in checkpoints.
+STORED_TYPE = TupleTypeInfo(
+    [Types.STRING(), Types.INT(), Types.LONG(), Types.LONG(), Types.STRING()],
+    ["topic", "partition", "offset", "stop", "topic_id"],
+)
 
 
 class SplitPosition(msgspec.Struct):
@@ -26,8 +33,9 @@ class SplitPosition(msgspec.Struct):
     def finished(self) -> bool:
         return self.stop is not None and self.offset >= self.stop
 
-    def stored(self) -> list[Any]:
-        return [self.partition.topic, self.partition.partition, self.offset, self.stop, self.topic_id]
+    def stored(self) -> tuple[Any, ...]:
+        """As ``STORED_TYPE`` has it."""
+        return self.partition.topic, self.partition.partition, self.offset, self.stop, self.topic_id
 
     @staticmethod
     def restored(stored: Iterable[Any]) -> SplitPosition:

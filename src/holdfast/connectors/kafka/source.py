@@ -7,6 +7,7 @@ import time
 import uuid
 from typing import Any
 
+from holdfast.connectors.kafka.assignment import STORED_TYPE
 from holdfast.connectors.kafka.client import library
 from holdfast.connectors.kafka.offsets import KafkaOffsetsInitializer
 from holdfast.connectors.kafka.reader import KafkaSourceReader, ReadingOptions
@@ -55,6 +56,13 @@ class KafkaSource(Source):
 
     def output_type(self) -> TypeInformation | None:
         return self._options.schema.get_produced_type()
+
+    def position_type(self) -> TypeInformation:
+        return STORED_TYPE
+
+    @staticmethod
+    def typed_position(pickled: list[Any]) -> tuple[Any, ...]:
+        return tuple(pickled)
 
     def create_reader(self, context: ReaderContext) -> KafkaSourceReader:
         return KafkaSourceReader(self._id, self._options, context)

@@ -141,7 +141,7 @@ class FixedWindowOperator(RowsFirstOperator):
                 keys = keys.ordered_by(self.keyed_state.timers_ordered_by(keys.identities, keys.keys))
             if not self._fold(batch, keys, rows, starts, until):
                 return False
-        except Exception as error:
+        except BaseException as error:
             raise self.failure(error, f"one of {len(batch)} rows of a batch") from error
         self._let_time_pass(batch, keys, watermarks.tolist(), late)
         self._flush()
@@ -261,7 +261,7 @@ class FixedWindowOperator(RowsFirstOperator):
                 if elements and (results := function.process(context.key, at_window, elements)) is not None:
                     extend(results)
                 function.clear(at_window)
-        except Exception as error:
+        except BaseException as error:
             raise self.failure(error, f"timer at {window.max_timestamp()}", context.key) from error
         given = len(self._out) - before
         self._out_times.extend([window.max_timestamp()] * given)
@@ -289,6 +289,6 @@ class FixedWindowOperator(RowsFirstOperator):
         try:
             self._contents.add(value)
             self.fire(window, keep=True)
-        except Exception as error:
+        except BaseException as error:
             raise self.failure(error, value, self.key_context.key) from error
         self._cleanup_timers.register(self._cleanup_time(window), window)

@@ -46,7 +46,7 @@ class FoldedWindowOperator(FixedWindowOperator):
                     kept = folded(value, kept)
                 after.append(kept)
                 start = end
-        except Exception as error:
+        except BaseException as error:
             raise self.failure(error, value, context.key) from error
         return after
 

@@ -116,7 +116,7 @@ class WindowOperator(TimedOperator):
                     self._advance(watermark)
                 context.key, context.identity = key, identity
                 add(value, timestamp)
-        except Exception as error:
+        except BaseException as error:
             raise self.failure(error, value, key) from error
         self._flush()
 

@@ -125,7 +125,7 @@ class SessionOperator(RowsFirstOperator):
             (value,) = batch.values_at([alone])
             try:
                 self._add(value, timestamps[alone])
-            except Exception as error:
+            except BaseException as error:
                 raise self.failure(error, value, keys[alone]) from error
         self._come_to(watermarks, len(batch) - 1)
         self._flush()
@@ -140,7 +140,7 @@ class SessionOperator(RowsFirstOperator):
         try:
             for value, timestamp in zip(batch.values, batch.timestamps or (), strict=True):
                 ends.append(timestamp + gap_of(value))  # type: ignore[operator]  # none is None
-        except Exception as error:
+        except BaseException as error:
             raise self.failure(error, value, keys[len(ends)]) from error
         return ends
 
@@ -177,7 +177,7 @@ class SessionOperator(RowsFirstOperator):
                 if not session.taken_up:
                     self._take_up(session)
                 session.kept = folded(value, session.kept)
-        except Exception as error:
+        except BaseException as error:
             raise self.failure(error, value, key) from error
         for identity, of_key in sessions.items():
             self._put_back(of_key, identity)

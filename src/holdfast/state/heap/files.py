@@ -2,11 +2,12 @@
 
 Each file gets its name by a rename when it is complete, so a killed process leaves the others readable. Nothing is
 synced: a store does not outlive a restart of its host (see ``StoredStamp``). Names carry epoch and nonce: two
-executions of one epoch never share a file.
+executions of one epoch never share a file. Each ends with a digest of itself, and a damaged one is as good as none.
 """
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -14,8 +15,13 @@ from urllib.parse import quote
 
 import msgspec
 
+from holdfast.errors import StoreDamagedError
+from holdfast.state.digested_file import with_digest, without_digest
 from holdfast.state.epoch_log import EpochRecord, decode_record, decode_stamp, encode_stamp
 from holdfast.state.store import Stamp
+from holdfast.storage.private_files import write_private
+
+_log = logging.getLogger(__name__)
 
 _FORMAT = 1
 _CURRENT = "CURRENT"
@@ -75,7 +81,7 @@ class HeapFiles:
             return None
         try:
             return decode_record(data), len(data)
-        except msgspec.DecodeError:
+        except StoreDamagedError:
             return None
 
     def write_log(self, stamp: Stamp, record: bytes) -> None:
@@ -96,26 +102,31 @@ class HeapFiles:
                 path.unlink(missing_ok=True)
 
     def _read(self, name: str) -> bytes | None:
+        path = self.directory / name
         try:
-            return (self.directory / name).read_bytes()
+            return without_digest(path.read_bytes(), path)
         except FileNotFoundError:
+            return None
+        except StoreDamagedError as damaged:
+            _log.warning("%s It is not used.", damaged)
             return None
 
     def _write(self, name: str, data: bytes) -> None:
         temporary = self.directory / f".{name}.{os.getpid()}"
-        temporary.write_bytes(data)
+        write_private(temporary, with_digest(data))
         temporary.replace(self.directory / name)
 
 
 def link_files(source: Path, target: Path) -> bool:
     """Give another store the files of this one, none of which is ever changed. False where there are none, or where
-    their owner removes some meanwhile.
+    their owner removes some meanwhile; StoreDamagedError where one is not what was written.
     """
     try:
         names = [entry.name for entry in os.scandir(source) if not entry.name.startswith(".")]
         target.mkdir(parents=True)
         for name in names:
             os.link(source / name, target / name)
+            without_digest((target / name).read_bytes(), source / name)
     except FileNotFoundError:
         return False
     return bool(names)

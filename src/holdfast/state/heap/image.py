@@ -76,7 +76,8 @@ def take(files: HeapFiles, stamp: Stamp) -> HeapImage:
             break
         log = files.read_log(at)
         if log is None:
-            raise wrong_version(files.directory, found, stamp, f"no log of epoch {at.epoch} (execution {at.nonce})")
+            reason = f"epoch {at.epoch} (execution {at.nonce}) has no log that is whole"
+            raise wrong_version(files.directory, found, stamp, reason)
         later.append(log)
         at = log[0].base
     for record, size in reversed(later):

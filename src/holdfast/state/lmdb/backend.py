@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from holdfast.state.lmdb import environments
+from holdfast.state.lmdb import take_over
 from holdfast.state.lmdb.options import LmdbOptions
 from holdfast.state.lmdb.snapshot import IMAGES_FROM_BYTES
 from holdfast.state.lmdb.store import LmdbStore
@@ -37,7 +37,7 @@ class LmdbBackend(StateBackend):
         return LmdbStore(directory, self.settings, self.images_from)
 
     def copy(self, source: Path, target: Path, stamp: Stamp) -> bool:
-        return environments.copy(source, target)
+        return take_over.copy(source, target)
 
     def options(self) -> dict[str, Any]:
         return dict(self.settings.as_mapping())

@@ -17,8 +17,12 @@ from weakref import ReferenceType, finalize
 
 import lmdb
 
+from holdfast.storage.private_files import FILE_MODE
+
 DATABASES = 3
 DATA_FILE = "data.mdb"
+#: With less left, a write of LMDB's, which is of many pages at once, may have failed for want of space.
+_FULL_BYTES = 1 << 20
 
 
 class Environment:
@@ -33,6 +37,7 @@ class Environment:
         self.handle = lmdb.open(
             path,
             map_size=map_size,
+            mode=FILE_MODE,
             max_dbs=DATABASES,
             subdir=True,
             lock=True,
@@ -88,6 +93,14 @@ def _new_lock() -> None:
 os.register_at_fork(after_in_child=_new_lock)
 
 
+def disk_advice(directory: Path) -> str:
+    """What to do when LMDB cannot write: it reports a full disk as an error of the device."""
+    free = shutil.disk_usage(directory).free
+    if free < _FULL_BYTES:
+        return f"Its disk is full, with {free} bytes left: free space, or move 'holdfast.state.local-dir' elsewhere."
+    return f"{free} bytes are left on its disk: check the disk."
+
+
 def exists(directory: Path) -> bool:
     return (directory / DATA_FILE).exists()
 
@@ -123,17 +136,3 @@ def _leave_to_the_parent() -> None:
                 _inherited.append(environment)
             else:
                 environment.handle.close()
-
-
-def copy(source: Path, target: Path) -> bool:
-    """Copy the last committed state of an environment, of which other processes may be writers. False without one."""
-    if not exists(source):
-        return False
-    target.mkdir(parents=True)
-    try:
-        with lmdb.open(str(source), max_dbs=DATABASES, readonly=True, lock=True, subdir=True) as environment:
-            environment.copy(str(target), compact=True)
-    except lmdb.Error:
-        shutil.rmtree(target, ignore_errors=True)
-        return False
-    return True

@@ -21,6 +21,7 @@ from holdfast.state.lmdb import environments
 from holdfast.state.lmdb.image import decode_piece
 from holdfast.state.lmdb.rows import scan
 from holdfast.state.snapshot_io import SnapshotReader
+from holdfast.storage.private_files import private_opener
 
 
 def make_store(directory: Path, image: NativeImage, reader: SnapshotReader, finish: Callable[[Path], None]) -> None:
@@ -63,7 +64,7 @@ def entries_of(
 @contextmanager
 def _alone(directory: Path) -> Iterator[None]:
     """One process of the host at a time; the lock ends with its process."""
-    with (directory / "restoring.lock").open("wb") as file:
+    with open(directory / "restoring.lock", "wb", opener=private_opener) as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
 
@@ -71,7 +72,7 @@ def _alone(directory: Path) -> Iterator[None]:
 def _download(image: NativeImage, reader: SnapshotReader, folder: Path) -> None:
     """Each piece is verified by the reader; what is missing or damaged is a CorruptFileError."""
     path = folder / environments.DATA_FILE
-    with path.open("wb", buffering=0) as file:
+    with open(path, "wb", buffering=0, opener=private_opener) as file:
         for piece in image.files:
             failpoint("lmdb.restoring", name=piece.name)
             data = memoryview(decode_piece(reader.read(piece.handle), piece.handle))

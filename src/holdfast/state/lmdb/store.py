@@ -12,16 +12,15 @@ from weakref import ref
 
 import lmdb
 
-from holdfast.errors import StateError
+from holdfast.errors import StateError, StoreDamagedError
+from holdfast.state.content_digest import NOTHING, with_change, with_entries, without_entries
 from holdfast.state.epoch_log import (
     RANGE_THRESHOLD,
     RECORDS_FLOOR_BYTES,
     changed_keys,
     check_next,
     decode_record,
-    decode_stamp,
     encode_record,
-    encode_stamp,
     wrong_version,
 )
 from holdfast.state.handles import NativeImage
@@ -29,15 +28,17 @@ from holdfast.state.lmdb import environments, long_keys, restore, rows
 from holdfast.state.lmdb.epochs import EpochTable
 from holdfast.state.lmdb.image import ENGINE
 from holdfast.state.lmdb.long_keys import GROUP, LONG, Entry
+from holdfast.state.lmdb.meta import content_digest, put_meta, stored_digest, stored_stamp
 from holdfast.state.lmdb.options import PREFIX, LmdbOptions
 from holdfast.state.lmdb.snapshot import IMAGES_FROM_BYTES, NativeFull
 from holdfast.state.snapshot_io import SnapshotReader
 from holdfast.state.store import ChangedKeys, Layer, LocalStore, Stamp
 from holdfast.state.strategies import SnapshotStrategy
 
-_STAMP = b"stamp"
 #: Values that are remembered; more of them are forgotten all at once.
 _REMEMBERED = 200_000
+#: Rows of a range that are deleted at a time.
+_DELETED = 512
 _key_of, _value_of = itemgetter(0), itemgetter(1)
 
 
@@ -62,6 +63,8 @@ class LmdbStore(LocalStore):
         self._ranges: list[tuple[bytes, bytes]] = []
         self._present: dict[bytes, bytes | None] = {}
         self._present_at: Stamp | None = None
+        #: Of the rows, as they were when the transaction began, and as it has made them.
+        self._base_digest = self._digest = NOTHING
 
     # Versions
 
@@ -114,6 +117,7 @@ class LmdbStore(LocalStore):
                 found = self._stored_stamp(txn)
                 if found != base:
                     self._step_back(txn, found, base)
+                self._digest = self._base_digest = self._found_digest(txn)
                 if found != base or self._present_at != base:
                     self._present.clear()
             except BaseException:
@@ -128,9 +132,10 @@ class LmdbStore(LocalStore):
         check_next(base, stamp, self._directory)
         with self._explained():
             table = EpochTable(txn, self._open.epochs)
-            table.put(stamp.epoch, encode_record(base, stamp, self._ranges, self._before.keys, self._before.values))
+            before = self._before.keys, self._before.values
+            table.put(stamp.epoch, encode_record(base, stamp, self._ranges, *before, self._base_digest))
             table.trim(max(RECORDS_FLOOR_BYTES, table.size_of(self._open.data)))
-            txn.put(_STAMP, encode_stamp(stamp), db=self._open.meta)
+            put_meta(txn, self._open.meta, stamp, self._digest)
             txn.commit()
         self._forget_transaction()
         self._present_at = stamp
@@ -199,16 +204,21 @@ class LmdbStore(LocalStore):
             keys, values, previous = ([column[at] for at in changed] for column in (keys, values, previous))
         with self._explained():
             self._apply(keys, values)
+        self._digest = with_change(self._digest, keys, values, previous)
         self._before.note(keys, previous)
         self._present.update(zip(keys, values, strict=True))
 
     def delete_range(self, start: bytes, end: bytes) -> None:
         count = 0
         delete = self._writing.delete
-        for key, value in self.scan(start, end):
-            self._before.note([key], [value])
-            delete(long_keys.stored_key(key))
-            count += 1
+        doomed = self.scan(start, end)
+        while some := list(islice(doomed, _DELETED)):
+            keys, values = list(map(_key_of, some)), list(map(_value_of, some))
+            self._before.note(keys, values)
+            for key in keys:
+                delete(long_keys.stored_key(key))
+            self._digest = without_entries(self._digest, keys, values)
+            count += len(some)
         if count >= RANGE_THRESHOLD:
             self._ranges.append((start, end))
         self._present.clear()
@@ -256,21 +266,31 @@ class LmdbStore(LocalStore):
             try:
                 for database in emptied:
                     txn.drop(database, delete=False)
+                self._digest = NOTHING if self._open.data in emptied else self._found_digest(txn)
                 for layer in layers:
-                    for start, end in layer.ranges:
-                        for key, _ in self.scan(start, end):
-                            txn.delete(long_keys.stored_key(key))
-                    for batch in layer.batches:
-                        if not self._append(batch):
-                            batch = sorted(batch, key=_key_of)
-                            self._apply(list(map(_key_of, batch)), list(map(_value_of, batch)))
-                txn.put(_STAMP, encode_stamp(stamp), db=self._open.meta)
+                    self._lay(layer)
+                put_meta(txn, self._open.meta, stamp, self._digest)
                 txn.commit()
             except BaseException:
                 txn.abort()
                 raise
             finally:
                 self._forget_transaction()
+
+    def _lay(self, layer: Layer) -> None:
+        for start, end in layer.ranges:
+            for key, value in self.scan(start, end):
+                self._writing.delete(long_keys.stored_key(key))
+                self._digest = without_entries(self._digest, [key], [value])
+        for batch in layer.batches:
+            if self._append(batch):
+                self._digest = with_entries(self._digest, map(_key_of, batch), map(_value_of, batch))
+                continue
+            batch = sorted(batch, key=_key_of)
+            keys, values = list(map(_key_of, batch)), list(map(_value_of, batch))
+            previous = self._read(keys)
+            self._apply(keys, values)
+            self._digest = with_change(self._digest, keys, values, list(map(previous.get, keys)))
 
     def _start(self) -> Any:
         """Wait for the writer lock and start the transaction."""
@@ -311,17 +331,25 @@ class LmdbStore(LocalStore):
             ) from error
         except lmdb.Error as error:
             raise StateError(
-                f"The store {self._directory} cannot be written: {error}. Check the space left on its disk."
+                f"The store {self._directory} cannot be written: {error}. {environments.disk_advice(self._directory)}"
             ) from error
 
     def _stored_stamp(self, txn: Any) -> Stamp | None:
-        data = txn.get(_STAMP, db=self._open.meta)
-        return None if data is None else decode_stamp(data)
+        return stored_stamp(txn, self._open.meta)
+
+    def _found_digest(self, txn: Any) -> int:
+        found = stored_digest(txn, self._open.meta)
+        if found is None:
+            # An image of a version that had none: what is read here was verified when it was restored.
+            found = content_digest(txn, self._open.data)
+        if found is None:
+            raise StoreDamagedError(f"The store {self._directory} has other rows than it counts.")
+        return found
 
     def _step_back(self, txn: Any, found: Stamp | None, base: Stamp) -> None:
         """Undo epochs, newest first, until the store is at ``base``."""
         table = EpochTable(txn, self._open.epochs)
-        current = found
+        current, digest = found, NOTHING
         while current is not None and current.epoch > base.epoch:
             data = table.get(current.epoch)
             if data is None:
@@ -329,12 +357,12 @@ class LmdbStore(LocalStore):
             record = decode_record(data)
             self._apply(record.keys, record.values)
             table.drop(current.epoch)
-            current = record.base
+            current, digest = record.base, record.base_digest
         if current != base:
             stepped = current is not None and current != found
             reason = f"its epoch {current.epoch} is of execution {current.nonce}" if stepped and current else ""
             raise wrong_version(self._directory, found, base, reason)
-        txn.put(_STAMP, encode_stamp(base), db=self._open.meta)
+        put_meta(txn, self._open.meta, base, digest)
 
     def _learn(self, keys: Sequence[bytes]) -> None:
         """Remember the present values of ``keys``, reading those that are not known."""

@@ -40,13 +40,13 @@ class RocksDbBackend(StateBackend):
     def copy(self, source: Path, target: Path, stamp: Stamp) -> bool:
         """From the image that the store keeps of its newest completed checkpoint."""
         image = LocalImages(source).at(stamp)
-        if image is None:
+        if image is None or not image.check():
             return False
         store = self.open(target)
         try:
             store.adopt(image, stamp)
         except (OSError, StateError):
-            # It is damaged, or its owner has just let go of it: the checkpoint has it.
+            # Its owner has just let go of it: the checkpoint has it.
             shutil.rmtree(target, ignore_errors=True)
             return False
         finally:

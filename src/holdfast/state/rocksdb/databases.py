@@ -26,6 +26,7 @@ from holdfast.state.rocksdb.keeper import Keeper
 from holdfast.state.rocksdb.memory import Memory, memory_of
 from holdfast.state.rocksdb.options import RocksDbOptions
 from holdfast.state.rocksdb.tuning import LEVEL_ZERO_LIMIT, database_options
+from holdfast.storage.private_files import write_private
 
 _log = logging.getLogger(__name__)
 
@@ -107,7 +108,7 @@ class Database:
             fill(handle)
             handle.flush()
             temporary = self.directory / f"{_CURRENT}.tmp"
-            temporary.write_text(path.name)
+            write_private(temporary, path.name.encode())
             os.replace(temporary, self.directory / _CURRENT)
         except BaseException:
             _close(handle)

@@ -18,6 +18,7 @@ from urllib.parse import quote, unquote
 
 from holdfast.state.epoch_log import EpochRecord, decode_record, wrong_version
 from holdfast.state.store import Stamp
+from holdfast.storage.private_files import private_opener
 
 _RUNNING = "running"
 _LENGTH = 4
@@ -44,7 +45,7 @@ class EpochFiles:
     def add_piece(self, record: bytes) -> None:
         """Add to the record of the running epoch: all of it, or an error and nothing."""
         rest = memoryview(len(record).to_bytes(_LENGTH, "big") + record)
-        with open(self._directory / _RUNNING, "ab", buffering=0) as file:
+        with open(self._directory / _RUNNING, "ab", buffering=0, opener=private_opener) as file:
             before = file.tell()
             try:
                 # A disk that gets full takes a part, and says so only when it is given the rest.

@@ -15,6 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from holdfast.errors import StateError
+from holdfast.storage.private_files import FILE_MODE
 
 _REQUEST = struct.Struct("=q")
 #: Seconds between two attempts: from the first to the longest.
@@ -33,10 +34,10 @@ class HostLock:
         """Wait for the lock, at most ``patience`` seconds; whether it had to be asked for."""
         fifo = self._directory / "wanted"
         with suppress(FileExistsError):
-            os.mkfifo(fifo)
+            os.mkfifo(fifo, FILE_MODE)
         # Read and write, so that it has a reader and opens at once.
         self._requests = os.open(fifo, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
-        self._lock = os.open(self._directory / "holder", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC)
+        self._lock = os.open(self._directory / "holder", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
         deadline, pause = time.monotonic() + patience, _FIRST_PAUSE
         while not self._try():
             if time.monotonic() > deadline:

@@ -4,18 +4,20 @@ RocksDB never changes a table file, so an image costs nothing but the files that
 serves three ends: it is uploaded while the store goes on; the next image stores only files that are not links to the
 same ones here; and a later attempt on this host begins with it instead of the checkpoint's files.
 
-``images/<id>/`` holds ``db`` (the files), ``stamp`` (the commit that it belongs to, absent before), and ``stored`` (the
-handles of the files, absent before the checkpoint is stored). Where a checkpoint stored changed keys in place of new
-files, these are the files that its base had stored. An image of a savepoint is in ``savepoints/<id>/``: it is uploaded
-and serves no other end, and checkpoints that complete meanwhile do not take it away.
+``images/<id>/`` holds ``db`` (the files), ``stamp`` (the commit that it belongs to, absent before), ``stored`` (the
+handles of the files, absent before the checkpoint is stored), and ``checksums`` (of the files, taken when it is stored;
+without them no later attempt begins with the image). Where a checkpoint stored changed keys in place of new files, the
+handles are those of the files that its base had stored. An image of a savepoint is in ``savepoints/<id>/``: it is
+uploaded and serves no other end, and checkpoints that complete meanwhile do not take it away.
 """
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,12 +25,18 @@ from typing import Any
 
 import msgspec
 
+from holdfast.errors import StoreDamagedError
 from holdfast.failpoints import failpoint
+from holdfast.state.digested_file import with_digest, without_digest
 from holdfast.state.epoch_log import decode_stamp, encode_stamp
 from holdfast.state.handles import NativeFile, NativeImage
 from holdfast.state.rocksdb.engine import load_engine
 from holdfast.state.snapshot_io import SnapshotReader
 from holdfast.state.store import Stamp
+from holdfast.storage.checksum import checksum
+from holdfast.storage.private_files import write_private
+
+_log = logging.getLogger(__name__)
 
 ENGINE = "rocksdb"
 _TABLES = ".sst"
@@ -52,6 +60,7 @@ class _Stored(msgspec.Struct, frozen=True, array_like=True):
 
 
 _stored_decoder = msgspec.msgpack.Decoder(_Stored)
+_checksums_decoder = msgspec.msgpack.Decoder(dict[str, str])
 
 
 @dataclass(frozen=True)
@@ -94,6 +103,34 @@ class LocalImage:
         data = self._read("stored")
         return None if data is None else _stored_decoder.decode(data)
 
+    @property
+    def checksums(self) -> dict[str, str]:
+        """By the names of its files; empty before they are taken."""
+        data = self._read("checksums")
+        return {} if data is None else _checksums_decoder.decode(data)
+
+    def take_checksums(self, known: Mapping[str, str]) -> None:
+        """Read those of its files that are not ``known`` by their checksums."""
+        with suppress(FileNotFoundError):  # a later checkpoint has completed, and the image is gone
+            own = {name: known.get(name) or checksum((self.database / name).read_bytes()) for name in self.names()}
+            self._write("checksums", msgspec.msgpack.encode(own))
+
+    def known_of(self, base: LocalImage) -> dict[str, str]:
+        """Checksums that ``base`` has of files that are the same here."""
+        return {name: known for name, known in base.checksums.items() if self._is_link(base, name)}
+
+    def check(self) -> bool:
+        """Whether its files can be compared. StoreDamagedError when one is not what was written."""
+        data = self._read_whole("checksums")
+        if data is None:
+            return False
+        expected = _checksums_decoder.decode(data)
+        for name in sorted({*expected, *self.names()}):
+            path = self.database / name
+            if name not in expected or not path.exists() or checksum(path.read_bytes()) != expected[name]:
+                raise StoreDamagedError(f"{path} is damaged: its checksum is not the one that was taken of it.")
+        return True
+
     def names(self) -> list[str]:
         """Of the files that it takes to open the database."""
         return sorted(path.name for path in self.database.iterdir() if not path.name.startswith(_NOT_NEEDED))
@@ -113,7 +150,7 @@ class LocalImage:
     def link_into(self, target: Path) -> None:
         """Make the files of a database in ``target``. Those that RocksDB writes on are copied."""
         target.mkdir(parents=True)
-        for path in self.database.iterdir():
+        for path in (self.database / name for name in self.names()):
             place = os.link if path.suffix == _TABLES else shutil.copyfile
             place(path, target / path.name)
 
@@ -121,20 +158,30 @@ class LocalImage:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _same(self, base: LocalImage, file: NativeFile) -> bool:
-        mine, its = self.database / file.name, base.database / file.name
-        if not file.name.endswith(_TABLES) or not mine.exists() or not its.exists():
-            return False
-        return mine.samefile(its) and mine.stat().st_size == file.handle.size
+        return self._is_link(base, file.name) and (self.database / file.name).stat().st_size == file.handle.size
+
+    def _is_link(self, base: LocalImage, name: str) -> bool:
+        mine, its = self.database / name, base.database / name
+        return name.endswith(_TABLES) and mine.exists() and its.exists() and mine.samefile(its)
 
     def _read(self, name: str) -> bytes | None:
+        """A damaged one is as good as none."""
         try:
-            return (self.folder / name).read_bytes()
+            return self._read_whole(name)
+        except StoreDamagedError as damaged:
+            _log.warning("%s It is not used.", damaged)
+            return None
+
+    def _read_whole(self, name: str) -> bytes | None:
+        path = self.folder / name
+        try:
+            return without_digest(path.read_bytes(), path)
         except FileNotFoundError:
             return None
 
     def _write(self, name: str, data: bytes) -> None:
         temporary = self.folder / f"{name}.tmp"
-        temporary.write_bytes(data)
+        write_private(temporary, with_digest(data))
         temporary.replace(self.folder / name)
 
 
@@ -194,6 +241,7 @@ class LocalImages:
         stored = image.stored
         if stored is not None:
             mine.set_stored(stored, image.deltas)
+        mine.take_checksums(image.checksums)
         return mine
 
     def download(self, image: NativeImage, reader: SnapshotReader) -> LocalImage:
@@ -201,6 +249,7 @@ class LocalImages:
         mine = self.new()
         download_files(image, reader, mine.database)
         mine.set_stored(image.files)
+        mine.take_checksums({})
         return mine
 
 
@@ -215,4 +264,4 @@ def download_files(image: NativeImage, reader: SnapshotReader, target: Path) -> 
     target.mkdir()
     for file in image.files:
         failpoint("rocksdb.restoring", name=file.name)
-        (target / file.name).write_bytes(reader.read(file.handle))
+        write_private(target / file.name, reader.read(file.handle))

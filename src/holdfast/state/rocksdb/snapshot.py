@@ -81,7 +81,8 @@ def _prepared(
     first = next(store.scan(group_bytes(key_groups.start), groups_end(key_groups.end)), None)
     image = store.pin(request.checkpoint_type.is_savepoint)
     held = {} if base is None else image.held_of(base)
-    return PreparedImage(strategy, request, image, held, first is None, empty_frame(backend))
+    known = {} if base is None else image.known_of(base)
+    return PreparedImage(strategy, request, image, held, first is None, empty_frame(backend), known)
 
 
 def _smaller(
@@ -102,7 +103,8 @@ def _smaller(
     if before.bytes + changes.size() >= new:
         return None
     entries = changes.prepared(KeyDelta.name, prepared.request.checkpoint_id, prepared.frame)
-    return PreparedChanges(entries.strategy, entries, prepared.image, tuple(prepared.held.values()), before)
+    held = tuple(prepared.held.values())
+    return PreparedChanges(entries.strategy, entries, prepared.image, held, before, prepared.known)
 
 
 @dataclass(frozen=True)
@@ -117,6 +119,8 @@ class PreparedChanges(PreparedSnapshot):
     held: tuple[NativeFile, ...]
     #: Of the checkpoints before this one.
     before: Deltas
+    #: Checksums of files that the base has, too.
+    known: Mapping[str, str]
 
     def write(
         self, writer: SnapshotWriter, name: str, shared: bool, heartbeat: Callable[[], None] | None
@@ -124,6 +128,7 @@ class PreparedChanges(PreparedSnapshot):
         written = self.entries.write(writer, name, shared, heartbeat)
         size = sum(handle.size for handle in written.handles())
         self.image.set_stored(self.held, Deltas(self.before.bytes + size, self.before.files + len(written.files)))
+        self.image.take_checksums(self.known)
         return written
 
 
@@ -137,6 +142,8 @@ class PreparedImage(PreparedSnapshot):
     held: Mapping[str, NativeFile]
     empty: bool
     frame: KeyedSnapshot
+    #: Checksums of files that the base has, too.
+    known: Mapping[str, str]
 
     def write(
         self, writer: SnapshotWriter, name: str, shared: bool, heartbeat: Callable[[], None] | None
@@ -154,6 +161,8 @@ class PreparedImage(PreparedSnapshot):
             files.append(file)
         if shared and not self.request.checkpoint_type.is_savepoint:
             self.image.set_stored(files)
+        if not self.request.checkpoint_type.is_savepoint:
+            self.image.take_checksums(self.known)
         return msgspec.structs.replace(self.frame, native=NativeImage(ENGINE, tuple(files), self.empty))
 
     def release(self) -> None:

@@ -301,6 +301,7 @@ class RocksDbStore(LocalStore):
             if own is not image:
                 self._checked(own.link_to, db)
                 own.set_stored(image.stored or (), Deltas(sum(sizes), len(sizes)))
+                own.take_checksums({})
                 image.drop()
 
         self._database.replace(fill, image.link_into)

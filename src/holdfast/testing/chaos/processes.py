@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TypeVar
 
 #: Spark's own daemon of Python workers, and the one that keeps partitions with their processes.
-_DAEMONS = frozenset({"pyspark.daemon", "holdfast.spark.worker_daemon"})
+_DAEMONS = frozenset({"pyspark.daemon", "holdfast.spark.internals.worker_daemon"})
 _PR_SET_PDEATHSIG = 1
 
 Found = TypeVar("Found")

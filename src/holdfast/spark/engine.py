@@ -1,0 +1,138 @@
+"""Spark as the engine of jobs: the port of ``holdfast.job.engine``, implemented."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from typing import Any
+
+import cloudpickle
+from pyspark.sql import SparkSession
+
+from holdfast.errors import HoldfastError
+from holdfast.job.control import JobControl
+from holdfast.job.engine import AttemptIdentity
+from holdfast.job.job import DataFrameInput, Job
+from holdfast.job.restore_point import RestorePoint
+from holdfast.spark.accelerations import Accelerations
+from holdfast.spark.anchor import Anchor, build_anchor
+from holdfast.spark.epoch_runner import SparkEpochRunner
+from holdfast.spark.executors import ExecutorWait, executors_of, is_local
+from holdfast.spark.failures import failure_of
+from holdfast.spark.inputs import SparkInputs
+from holdfast.spark.program_modules import modules_of_program
+from holdfast.spark.python_files import send_python_files
+from holdfast.spark.session import application_is_gone, check_session, driver_host, epoch_session, obtain_session
+from holdfast.spark.storage_check import check_from_executors
+from holdfast.spark.stream_inputs import refuse_position
+from holdfast.state.handles import OperatorRecord
+from holdfast.state.snapshot_io import SnapshotReader
+from holdfast.types.clock import wall_clock
+from holdfast.types.settings import SparkSettings
+
+logger = logging.getLogger(__name__)
+
+
+class SparkEngine:
+    """The Spark application that a program runs in: that of its DataFrames, else the one of the active session, else a
+    local one. A session is made when it is first needed.
+    """
+
+    def __init__(self, settings: SparkSettings, data_frames: Sequence[Any] = ()) -> None:
+        self._settings = settings
+        self._data_frames = data_frames
+
+    @cached_property
+    def _session(self) -> SparkSession:
+        if self._data_frames:
+            session: SparkSession = self._data_frames[0].sparkSession
+            check_session(session)
+        else:
+            session = obtain_session(self._settings.conf, self._settings.internals)
+        send_python_files(session, self._settings.python_files)
+        return session
+
+    @property
+    def application_id(self) -> str:
+        return str(self._session.sparkContext.applicationId)
+
+    @property
+    def driver_host(self) -> str | None:
+        return driver_host(self._session)
+
+    @property
+    def default_parallelism(self) -> int:
+        return int(self._session.sparkContext.defaultParallelism)
+
+    def clock(self) -> int:
+        return wall_clock()
+
+    @contextmanager
+    def open(self, job: Job, control: JobControl) -> Iterator[SparkEngineSession]:
+        with epoch_session(self._session, self._settings.conf, own=not job.data_frames) as session:
+            accelerations = Accelerations.of(session, self._settings)
+            logger.info("Spark %s; accelerations %s", session.version, accelerations.describe())
+            wait = ExecutorWait(session, accelerations, self._settings.executor_wait_ms / 1000, control.pause)
+            yield SparkEngineSession(session, job, control, accelerations, wait)
+
+    def failure_of(self, error: BaseException) -> HoldfastError:
+        return failure_of(error)
+
+    def refuse_position(self, source: DataFrameInput, record: OperatorRecord, reader: SnapshotReader) -> str | None:
+        return refuse_position(source, record, reader)
+
+
+class SparkEngineSession:
+    """The session that the epochs of one job run in."""
+
+    def __init__(
+        self,
+        session: SparkSession,
+        job: Job,
+        control: JobControl,
+        accelerations: Accelerations,
+        wait: ExecutorWait,
+    ) -> None:
+        self._session = session
+        self._job = job
+        self._control = control
+        self._accelerations = accelerations
+        self._wait = wait
+        #: Whether executors have tried the checkpoint directory.
+        self._checked = False
+        self._packed_plan = cloudpickle.dumps(job.plan)
+        self._modules = modules_of_program(self._packed_plan, job.plan)
+
+    def executors(self) -> frozenset[str]:
+        return executors_of(self._session, self._accelerations)
+
+    def await_executors(self, before: int) -> int:
+        # More executors than slots are of no use.
+        slots = self._job.plan.slots
+        return self._wait.again(min(before, slots)) if before else self._wait.first(slots)
+
+    @property
+    def is_gone(self) -> bool:
+        return application_is_gone(self._session)
+
+    def inputs(self, point: RestorePoint | None) -> SparkInputs:
+        return SparkInputs(self._job, self._session, self._accelerations, point, self._control.wake)
+
+    def begin_attempt(self, identity: AttemptIdentity, point: RestorePoint | None) -> SparkEpochRunner:
+        anchor = build_anchor(self._session, self._job.plan.slots, self._accelerations, self._modules)
+        try:
+            self._check_storage(anchor)
+            restored = point.restored_job() if point is not None else None
+            return SparkEpochRunner(anchor, self._job.plan, self._packed_plan, identity, restored, self._accelerations)
+        except BaseException:
+            anchor.release()
+            raise
+
+    def _check_storage(self, anchor: Anchor) -> None:
+        """From the executors of the first attempt. Later ones find out by their first snapshot."""
+        directory = self._job.checkpoint.directory
+        if not self._checked and directory is not None and not is_local(self._session):
+            check_from_executors(anchor, directory)
+        self._checked = True
