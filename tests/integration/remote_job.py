@@ -25,9 +25,10 @@ _SECONDS = 240
 def run_stages(uri: str, directory: Path) -> None:
     """Take a job through its life with its files below ``uri``; what it published must be exact."""
     faults = FaultPlan(directory / "faults")
-    faults.add("task.before-commit", "kill", hit=30)
-    faults.add("task.uploading", "kill", hit=14)
-    faults.add("checkpoint.after-metadata", "kill", hit=6)
+    # One kill an attempt. Ten subtasks upload for a checkpoint: in attempt 2 one is complete when the second begins.
+    faults.add("task.before-commit", "kill", hit=20, attempt=1)
+    faults.add("task.uploading", "kill", hit=14, attempt=2)
+    faults.add("checkpoint.after-metadata", "kill", hit=2, attempt=3)
     with _driver(uri, directory, "killed", faults) as killed:
         assert killed.wait(_SECONDS) == -9, killed.output[-4000:]
     assert not faults.not_reached()

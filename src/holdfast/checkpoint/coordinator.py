@@ -223,8 +223,9 @@ class CheckpointCoordinator:
         if pending is None or not pending.fully_acknowledged:
             seen = "not pending" if pending is None else f"not acknowledged by {pending.missing()}"
             raise CheckpointError(f"checkpoint {checkpoint_id} cannot complete: it is {seen}")
+        facts = {"checkpoint": checkpoint_id, "epoch": pending.request.epoch, "attempt": pending.request.attempt}
         try:
-            failpoint("checkpoint.before-metadata", checkpoint=checkpoint_id, epoch=pending.request.epoch)
+            failpoint("checkpoint.before-metadata", **facts)
             begun = {recovery.COMMITS_BEGUN_THROUGH: self._commits_begun_through}
             metadata = assemble(pending, self._job, self._clock(), {**(properties or {}), **begun})
             completed, subsumed = self._publish(metadata, pending.savepoint)
@@ -232,7 +233,7 @@ class CheckpointCoordinator:
             withdrawn = self._cleaner.withdraw(pending, self._leadership.check)
             self.abort(checkpoint_id, CheckpointFailureReason.FINALIZE_CHECKPOINT_FAILURE, str(error), withdrawn)
             return None
-        failpoint("checkpoint.after-metadata", checkpoint=checkpoint_id, epoch=pending.request.epoch)
+        failpoint("checkpoint.after-metadata", **facts)
         course.log_completed(pending, completed)
         self._settle(completed, pending.trigger)
         self._cleaner.release(*(replaced.files() for replaced in subsumed))

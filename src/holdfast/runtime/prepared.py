@@ -118,7 +118,14 @@ class PreparedSubtask:
         )
 
     def _uploading(self) -> None:
-        failpoint("task.uploading", epoch=self.request.epoch, subtask=self.subtask, operator=self.operator_name)
+        asked = self.request
+        failpoint(
+            "task.uploading",
+            epoch=asked.epoch,
+            attempt=asked.attempt,
+            subtask=self.subtask,
+            operator=self.operator_name,
+        )
 
     def _raw_keyed(self, handle: FileHandle | None) -> RawKeyedSnapshot | None:
         return None if handle is None else RawKeyedSnapshot(self.key_groups.start, self.key_groups.end, handle)
