@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from types import MemberDescriptorType
 from typing import Any, ClassVar
@@ -19,6 +19,7 @@ from holdfast.runtime.contracts import WrappingFunction, call, initialize_state_
 from holdfast.runtime.failures import function_failure
 from holdfast.runtime.operator import Operator
 from holdfast.runtime.plan import OperatorSpec
+from holdfast.runtime.yielded import as_returned, as_yielded, copied, may_change
 
 
 def method_of(function: Any, name: str) -> Callable[..., Any]:
@@ -51,6 +52,8 @@ class FunctionOperator(Operator):
     def __init__(self, spec: OperatorSpec) -> None:
         super().__init__(spec)
         self.function = self.body
+        #: Its rows can be changed in place, so they are copied when the function gives them.
+        self._copies = may_change(spec)
         self.runtime_context: RuntimeContext
         #: Fields that only ``initialize_state`` made: where one cannot travel, nothing can make it again as it was.
         self.made_from_state: frozenset[str] = frozenset()
@@ -62,6 +65,18 @@ class FunctionOperator(Operator):
     def row_function(self, input_index: int) -> Callable[..., Any]:
         """What the rows of an input are given to."""
         return method_of(self.function, self.row_method)
+
+    def yielding(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """A method that yields rows, which stay as they were when it yielded them."""
+        return as_yielded(function) if self._copies else function
+
+    def returning(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """A method that returns a row, which stays as it was then."""
+        return as_returned(function) if self._copies else function
+
+    def yielded(self, results: Iterable[Any]) -> Iterable[Any]:
+        """What a method yields, each row as it was then."""
+        return map(copied, results) if self._copies else results
 
     def initialize_state(self) -> None:
         before = self.function_fields()
@@ -103,7 +118,7 @@ class FunctionOperator(Operator):
     def _emit_rows(self, name: str, *arguments: Any) -> None:
         """Hand on what a call of the life cycle gives."""
         with self._reported(name):
-            rows = list(call(self.function, name, *arguments) or ())
+            rows = list(self.yielded(call(self.function, name, *arguments) or ()))
         self.emit_untimed(rows)
 
     def emit_untimed(self, rows: list[Any]) -> None:

@@ -62,7 +62,7 @@ class KeyedOperator(FunctionOperator):
         """All results of ``function`` in order, and how many came of each row where times must follow them."""
         out: list[Any] = []
         counts: list[int] | None = [] if batch.times is not None else None
-        context, extend = self.key_context, out.extend
+        context, extend, function = self.key_context, out.extend, self.yielding(function)
         key = value = None
         try:
             for keys, identities, piece in self.pieces(batch):
@@ -88,7 +88,7 @@ class KeyedOperator(FunctionOperator):
 
 class KeyedMapOperator(KeyedOperator, RowMapper):
     def process(self, batch: Batch, input_index: int) -> None:
-        function = self.row_function(input_index)
+        function = self.returning(self.row_function(input_index))
         out: list[Any] = []
         append, context = out.append, self.key_context
         key = value = None
@@ -266,7 +266,7 @@ class TimedOperator(KeyedOperator):
         if results is None:
             return
         before = len(self._out)
-        self._out.extend(results)
+        self._out.extend(self.yielded(results))
         emitted = len(self._out) - before
         self._out_times.extend([timestamp] * emitted)
         self._out_watermarks.extend([self.watermark] * emitted)

@@ -24,7 +24,7 @@ class MapOperator(RowMapper):
     """One row for each row, with its timestamp."""
 
     def process(self, batch: Batch, input_index: int) -> None:
-        function = self.row_function(input_index)
+        function = self.returning(self.row_function(input_index))
         value: Any = None
         out: list[Any] = []
         append = out.append
@@ -70,7 +70,7 @@ class FlatMapOperator(FunctionOperator):
     row_method = "flat_map"
 
     def process(self, batch: Batch, input_index: int) -> None:
-        function = self.row_function(input_index)
+        function = self.yielding(self.row_function(input_index))
         value: Any = None
         out: list[Any] = []
         counts: list[int] | None = [] if batch.times is not None else None
@@ -135,6 +135,7 @@ class ProcessOperator(FunctionOperator):
 
     def process_rows(self, batch: Batch, function: Callable[..., Any], context: RowContext) -> None:
         """Call ``function(row, context)`` for every row, and hand its results on with the times of their rows."""
+        function = self.yielding(function)
         value: Any = None
         out: list[Any] = []
         times = batch.timestamps

@@ -32,7 +32,7 @@ SNAPSHOT_VERSION = 1
 _encode = msgspec.msgpack.Encoder().encode
 #: Fewer values, as those of one entry of a map or of a short list, are encoded faster one by one.
 _TOGETHER = 16
-_IMMUTABLE_CLASSES = frozenset(
+IMMUTABLE_CLASSES = frozenset(
     [type(None), bool, int, float, complex, str, bytes, Decimal, Instant, dt.date, dt.time, dt.datetime, dt.timedelta]
 )
 
@@ -223,4 +223,4 @@ def _type_error(type_info: TypeInformation, value: Any, error: Exception) -> Sta
 def _is_immutable(value: Any) -> bool:
     if type(value) is tuple:
         return all(map(_is_immutable, value))
-    return type(value) in _IMMUTABLE_CLASSES
+    return type(value) in IMMUTABLE_CLASSES

@@ -259,7 +259,7 @@ class FixedWindowOperator(RowsFirstOperator):
             for context.identity, context.key, kept in zip(passing.identities, passing.keys, passing.kept, strict=True):
                 elements = [] if kept is None else self._elements(kept)
                 if elements and (results := function.process(context.key, at_window, elements)) is not None:
-                    extend(results)
+                    extend(self.yielded(results))
                 function.clear(at_window)
         except BaseException as error:
             raise self.failure(error, f"timer at {window.max_timestamp()}", context.key) from error
