@@ -10,7 +10,7 @@ MATRIX_DIR ?= build/matrix
 # Processes of tests live for seconds; without compiled modules each of them compiles hundreds.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup test suite test-fast smoke-oldest matrix check chaos soak demo bench docs clean
+.PHONY: setup test suite test-fast smoke-oldest matrix check chaos soak hostile demo bench docs clean
 
 setup: $(READY)
 
@@ -74,6 +74,13 @@ chaos: $(READY)
 soak: HOURS ?= 2
 soak: $(READY)
 	$(BIN)/python -m tests.soak --hours $(HOURS) $(PLOT:%=--plot %)
+
+# Files are damaged, disks become full, savepoints hold code and the server is flooded: exact, or refused by name.
+#   make hostile SEED=7                               CASES=1000 damaged files, DISKS=72 full disks, TRIAL=damage alone
+hostile: CASES ?= 1000
+hostile: DISKS ?= 72
+hostile: $(READY)
+	$(BIN)/python -m tests.hostile --cases $(CASES) --disks $(DISKS) $(SEED:%=--seed %) $(TRIAL:%=--trial %)
 
 demo: $(READY)
 	$(BIN)/python -m holdfast.demo

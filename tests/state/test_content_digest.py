@@ -54,6 +54,13 @@ def test_every_changed_byte_of_a_file_is_noticed(data: bytes, place: int) -> Non
             without_digest(damaged, "here")
 
 
+def test_a_file_in_the_place_of_another_is_noticed() -> None:
+    stored = with_digest(b"data", "log-1")
+    assert without_digest(stored, "here", "log-1") == b"data"
+    with pytest.raises(StoreDamagedError, match="here is damaged"):
+        without_digest(stored, "here", "log-2")
+
+
 class Epochs:
     """A store of LMDB, epoch by epoch."""
 

@@ -60,6 +60,22 @@ def test_one_flipped_bit_in_a_value_is_noticed(name: str, source: Path, tmp_path
         make_backend(name).copy(source, tmp_path / "copy", LAST)
 
 
+def test_a_log_in_the_place_of_another_is_noticed(tmp_path: Path) -> None:
+    """Both are whole; their rows are not those of the epoch."""
+    store = make_backend("heap").open(tmp_path / "source")
+    store.load([ENTRIES], Stamp(0, "n"))
+    for epoch in (1, 2):
+        store.begin(Stamp(epoch - 1, "n"))
+        store.write([(b"\0\1key 1", b"VALUE of epoch %d" % epoch)])
+        store.commit(Stamp(epoch, "n"))
+    store.close()
+    first, second = sorted((tmp_path / "source").glob("log-*"))
+    second.write_bytes(first.read_bytes())
+
+    with pytest.raises(StoreDamagedError, match=f"{second} is damaged"):
+        make_backend("heap").copy(tmp_path / "source", tmp_path / "copy", LAST)
+
+
 def test_a_store_of_the_version_before_has_no_digest_and_is_not_copied(tmp_path: Path) -> None:
     """It is not called damaged."""
     store = LmdbStore(tmp_path / "source", LmdbOptions())

@@ -2,7 +2,8 @@
 
 Each file gets its name by a rename when it is complete, so a killed process leaves the others readable. Nothing is
 synced: a store does not outlive a restart of its host (see ``StoredStamp``). Names carry epoch and nonce: two
-executions of one epoch never share a file. Each ends with a digest of itself, and a damaged one is as good as none.
+executions of one epoch never share a file. Each ends with a digest of its name and content; a damaged one, or one in
+the place of another, is as good as none.
 """
 
 from __future__ import annotations
@@ -104,7 +105,7 @@ class HeapFiles:
     def _read(self, name: str) -> bytes | None:
         path = self.directory / name
         try:
-            return without_digest(path.read_bytes(), path)
+            return without_digest(path.read_bytes(), path, name)
         except FileNotFoundError:
             return None
         except StoreDamagedError as damaged:
@@ -113,7 +114,7 @@ class HeapFiles:
 
     def _write(self, name: str, data: bytes) -> None:
         temporary = self.directory / f".{name}.{os.getpid()}"
-        write_private(temporary, with_digest(data))
+        write_private(temporary, with_digest(data, name))
         temporary.replace(self.directory / name)
 
 
@@ -126,7 +127,7 @@ def link_files(source: Path, target: Path) -> bool:
         target.mkdir(parents=True)
         for name in names:
             os.link(source / name, target / name)
-            without_digest((target / name).read_bytes(), source / name)
+            without_digest((target / name).read_bytes(), source / name, name)
     except FileNotFoundError:
         return False
     return bool(names)

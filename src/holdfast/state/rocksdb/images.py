@@ -175,14 +175,18 @@ class LocalImage:
     def _read_whole(self, name: str) -> bytes | None:
         path = self.folder / name
         try:
-            return without_digest(path.read_bytes(), path)
+            return without_digest(path.read_bytes(), path, self._full_name(name))
         except FileNotFoundError:
             return None
 
     def _write(self, name: str, data: bytes) -> None:
         temporary = self.folder / f"{name}.tmp"
-        write_private(temporary, with_digest(data))
+        write_private(temporary, with_digest(data, self._full_name(name)))
         temporary.replace(self.folder / name)
+
+    def _full_name(self, name: str) -> str:
+        """No other image's: their ids are unique."""
+        return f"{self.folder.name}/{name}"
 
 
 class LocalImages:
