@@ -1,4 +1,6 @@
-"""A job whose workers and drivers die at named points, each once in a round; the moments are drawn from the seed."""
+"""A job whose workers and drivers die at named points, each once in a round; the moments are drawn from the seed. Each
+driver comes with another parallelism.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +11,7 @@ from collections import Counter
 from pathlib import Path
 
 from holdfast.testing.chaos import ChaosResult, Oracle
+from holdfast.testing.chaos.target import START
 from tests.integration import audited_job
 from tests.integration.kill_points import DRIVER_POINTS, kill_workers
 from tests.kit.driver import DriverProgram
@@ -31,7 +34,8 @@ def run_over_points(seed: int, directory: Path, settings: dict[str, str]) -> Cha
     codes, told = [-9], ""
     while codes[-1] == -9 and len(codes) <= len(DRIVER_POINTS) + 1:
         log = directory / f"log-{len(codes)}"
-        with DriverProgram(audited_job.__file__, [str(job), json.dumps(given)], log, faults.environment) as driver:
+        surroundings = {**faults.environment, START: str(len(codes))}
+        with DriverProgram(audited_job.__file__, [str(job), json.dumps(given)], log, surroundings) as driver:
             codes.append(driver.wait(_PATIENCE))
             told = driver.output
     oracle = Oracle(

@@ -1,4 +1,7 @@
-"""The jobs that ``make chaos`` disturbs. A scenario starts what it needs once and then runs any number of rounds."""
+"""The jobs that ``make chaos`` disturbs. A scenario starts what it needs once and then runs any number of rounds.
+
+Behind a killed driver comes one with another parallelism.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from types import ModuleType
 
 from holdfast.testing.chaos import (
     ChaosResult,
@@ -22,7 +26,7 @@ from holdfast.testing.chaos import (
     StopService,
     run_chaos,
 )
-from tests.chaos import timers_job
+from tests.chaos import timers_job, windows_job
 from tests.chaos.points import run_over_points
 from tests.integration import stream_job
 from tests.integration.kafka.places import Job
@@ -41,8 +45,8 @@ LOCAL = {"spark.master": "local[2]", "spark.ui.enabled": "false"}
 STREAM_FILES = 20
 
 
-def _timers(name: str, rows: int, settings: Mapping[str, str], faults: list[Fault]) -> Round:
-    """A round on the backend that the seed says."""
+def _numbers(name: str, job: ModuleType, rows: int, settings: Mapping[str, str], faults: list[Fault]) -> Round:
+    """A round of a job of numbers, on the backend that the seed says."""
 
     def run(seed: int, directory: Path) -> ChaosResult:
         backend = BACKENDS[seed % len(BACKENDS)]
@@ -52,12 +56,12 @@ def _timers(name: str, rows: int, settings: Mapping[str, str], faults: list[Faul
         arguments = [str(directory), str(rows), json.dumps(given)]
         oracle = Oracle(
             rows_in=lambda: range(rows),
-            rows_out=lambda: published(directory / "out"),
-            expected=timers_job.expected,
-            progress=lambda: _size(directory / "out"),
+            rows_out=lambda: job.rows_out(directory),
+            expected=job.expected,
+            progress=lambda: sum(_size(place) for place in directory.iterdir() if place.name in job.OUTPUTS),
         )
-        disturbed = program(f"{name}, {backend}", Path(timers_job.__file__), arguments, directory)
-        return run_chaos(disturbed, oracle, faults, Moments(seed, faults=6), directory / "logs")
+        disturbed = program(f"{name}, {backend}", Path(str(job.__file__)), arguments, directory)
+        return run_chaos(disturbed, oracle, faults, Moments(seed, faults=12), directory / "logs")
 
     return run
 
@@ -65,7 +69,13 @@ def _timers(name: str, rows: int, settings: Mapping[str, str], faults: list[Faul
 @contextmanager
 def timers() -> Iterator[Round]:
     """Numbers -> keyed state with timers -> files, in local mode."""
-    yield _timers("timers", 60_000, LOCAL, [KillWorker(), KillDriver(), PauseWorker(), PauseDriver()])
+    yield _numbers("timers", timers_job, 120_000, LOCAL, [KillWorker(), KillDriver(), PauseWorker(), PauseDriver()])
+
+
+@contextmanager
+def windows() -> Iterator[Round]:
+    """Numbers -> windows -> files, and numbers -> operator state -> files, in local mode."""
+    yield _numbers("windows", windows_job, 120_000, LOCAL, [KillWorker(), KillDriver(), KillWorker(), PauseDriver()])
 
 
 @contextmanager
@@ -73,7 +83,7 @@ def executors() -> Iterator[Round]:
     """The same on a cluster of two hosts, whose executors are killed."""
     with StandaloneCluster(workers=2, cores_per_worker=1) as cluster:
         faults = [KillExecutor(), KillWorker(), KillExecutor(), KillDriver()]
-        yield _timers("executors", 60_000, cluster.settings, faults)
+        yield _numbers("executors", timers_job, 120_000, cluster.settings, faults)
 
 
 def _kafka(rows: int, epoch_rows: int, moments: Callable[[int], Moments]) -> Scenario:
@@ -180,6 +190,7 @@ def _size(directory: Path) -> int:
 #: In the order of their turns.
 SCENARIOS: dict[str, Scenario] = {
     "timers": timers,
+    "windows": windows,
     "kafka": _kafka(200_000, 10_000, lambda seed: Moments(seed, faults=6)),
     "postgres": postgres,
     "streams": streams,

@@ -20,8 +20,12 @@ from holdfast.datastream.connectors.file_system import FileSink
 from holdfast.datastream.state import MapStateDescriptor
 from holdfast.errors import JobEndedError
 from tests.integration.audited_job import UnevenNumbers
+from tests.integration.programs import published
+from tests.kit.rescaled import parallelism_of_this_start
 
-KEYS, SPAN = 50, 1_000
+#: Slices of the source are smaller than ``LARGEST``.
+KEYS, SPAN, LARGEST = 50, 1_000, 1_500
+OUTPUTS = ("out",)
 TRIPLE = Types.TUPLE([Types.LONG(), Types.LONG(), Types.LONG()])
 
 
@@ -55,6 +59,10 @@ def expected(numbers: Sequence[int]) -> Iterable[tuple[int, int, int]]:
     yield from ((key, end, count) for (key, end), count in spans.items())
 
 
+def rows_out(directory: Path) -> Iterable[tuple[int, ...]]:
+    return published(directory / "out")
+
+
 def run(directory: Path, rows: int, settings: dict[str, str]) -> None:
     configuration = Configuration.from_dict(
         {
@@ -64,13 +72,13 @@ def run(directory: Path, rows: int, settings: dict[str, str]) -> None:
             "restart-strategy.type": "fixed-delay",
             "restart-strategy.fixed-delay.attempts": "1000",
             "restart-strategy.fixed-delay.delay": "50 ms",
-            "parallelism.default": "2",
+            "parallelism.default": parallelism_of_this_start(),
             **settings,
         }
     )
     env = StreamExecutionEnvironment.get_execution_environment(configuration)
     times = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(ByNumber())
-    numbers = env.from_source(UnevenNumbers(rows, rows // 40), times, "numbers").uid("numbers")
+    numbers = env.from_source(UnevenNumbers(rows, LARGEST), times, "numbers").uid("numbers")
     keyed = numbers.key_by(lambda number: number % KEYS, Types.LONG())
     keyed.process(CountSpans(), TRIPLE).uid("spans").sink_to(FileSink.json(str(directory / "out"))).uid("out")
     env.execute("timers")

@@ -31,6 +31,7 @@ from holdfast.errors import JobEndedError
 from holdfast.runtime.batch import Batch
 from holdfast.runtime.source import ReaderContext, ReadLimit, Source, SourceReader, WrappingReader
 from holdfast.testing.in_process import InProcessEngine
+from tests.kit.rescaled import parallelism_of_this_start
 
 
 class UnevenReader(WrappingReader):
@@ -108,7 +109,7 @@ def program(
             "restart-strategy.type": "fixed-delay",
             "restart-strategy.fixed-delay.attempts": "20",
             "restart-strategy.fixed-delay.delay": "100 ms",
-            "parallelism.default": "2",
+            "parallelism.default": parallelism_of_this_start(),
             **settings,
         }
     )

@@ -20,6 +20,7 @@ from holdfast.datastream.connectors.file_system import FileSink
 from holdfast.errors import JobEndedError
 from holdfast.spark.session import obtain_session
 from tests.integration.programs import published
+from tests.kit.rescaled import parallelism_of_this_start
 
 ROWS, KEYS = 25, 7
 PAIR = Types.ROW_NAMED(["origin", "v"], [Types.STRING(), Types.LONG()])
@@ -57,7 +58,7 @@ def streaming_environment(where: Path, job_id: str) -> StreamExecutionEnvironmen
                 "restart-strategy.fixed-delay.delay": "10 ms",
             }
         )
-    ).set_parallelism(2)
+    ).set_parallelism(int(parallelism_of_this_start()))
 
 
 def run(where: Path) -> None:

@@ -30,6 +30,7 @@ from holdfast.errors import JobEndedError, StoreVersionError
 from holdfast.runtime.epoch import EpochSpec
 from holdfast.spark.session import obtain_session
 from holdfast.testing.in_process import InProcessEngine
+from tests.kit.rescaled import parallelism_of_this_start
 
 #: A broker that was killed is found again quickly.
 CLIENT = {"reconnect.backoff.ms": 50, "reconnect.backoff.max.ms": 500, "log_level": 0}
@@ -72,7 +73,7 @@ def run(directory: Path, given: dict[str, Any]) -> Any:
             "restart-strategy.type": "fixed-delay",
             "restart-strategy.fixed-delay.attempts": "1000",
             "restart-strategy.fixed-delay.delay": "50 ms",
-            "parallelism.default": "2",
+            "parallelism.default": parallelism_of_this_start(),
             **given["settings"],
         }
     )

@@ -19,6 +19,7 @@ from holdfast.datastream.connectors.number_seq import NumberSequenceSource
 from holdfast.datastream.connectors.sql import SqlSink
 from holdfast.errors import JobEndedError
 from tests.integration.kafka.kafka_job import failing_engine
+from tests.kit.rescaled import parallelism_of_this_start
 
 PLACES = Types.ROW_NAMED(["k", "place"], [Types.LONG(), Types.LONG()])
 
@@ -39,7 +40,7 @@ def run(directory: Path, given: dict[str, Any]) -> Any:
             "restart-strategy.type": "fixed-delay",
             "restart-strategy.fixed-delay.attempts": "1000",
             "restart-strategy.fixed-delay.delay": "50 ms",
-            "parallelism.default": "2",
+            "parallelism.default": parallelism_of_this_start(),
             **given["settings"],
         }
     )

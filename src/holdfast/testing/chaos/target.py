@@ -13,6 +13,8 @@ from holdfast.testing.chaos.driver import DriverProgram
 from holdfast.testing.chaos.executors import executors_of, workers_of
 from holdfast.testing.chaos.processes import Process
 
+#: In the environment of a driver: its number, from 1. A program may come back with another parallelism.
+START = "HOLDFAST_CHAOS_START"
 _RESTART = re.compile(r"Restarting in \d+ ms \(")
 
 
@@ -80,6 +82,7 @@ class Target:
 
     def start_driver(self) -> None:
         """Start the program. What is left of the driver before is not waited for: it has to find out by itself."""
-        program = self._program
-        log = self._directory / f"driver-{len(self._drivers) + 1}.log"
-        self._drivers.append(DriverProgram(program.script, program.arguments, log, program.environment).start())
+        program, number = self._program, len(self._drivers) + 1
+        surroundings = {**program.environment, START: str(number)}
+        log = self._directory / f"driver-{number}.log"
+        self._drivers.append(DriverProgram(program.script, program.arguments, log, surroundings).start())
