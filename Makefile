@@ -10,7 +10,7 @@ MATRIX_DIR ?= build/matrix
 # Processes of tests live for seconds; without compiled modules each of them compiles hundreds.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup test suite test-fast smoke-oldest matrix check chaos soak hostile demo bench docs clean
+.PHONY: setup test suite alone units test-fast smoke-oldest matrix check chaos soak hostile demo bench docs clean
 
 setup: $(READY)
 
@@ -22,19 +22,27 @@ CLASSES := build/spark-classes.jsa
 ALONE  := tests/integration/test_cluster.py tests/integration/test_lost_hosts.py
 ALMOST := tests/integration/test_driver_loss.py tests/integration/test_high_availability.py \
 	tests/integration/test_submit_archive.py tests/integration/test_doctor.py tests/kit
+APART  := $(ALONE:%=--ignore=%) $(ALMOST:%=--ignore=%)
 
-# The checks beside most of the suite; then what wants to be alone, and the oldest Spark.
+# The checks beside what starts Spark, servers and killed processes; then unit tests beside what wants to be alone.
 #   HYPOTHESIS_PROFILE=thorough make test     twenty times as many examples of each property
 test: $(READY)
 	$(MAKE) --jobs=2 --keep-going --no-print-directory check suite
-	$(BIN)/python -m pytest -n 2 --dist loadfile $(ALMOST)
-	$(BIN)/python -m pytest $(ALONE)
+	$(MAKE) --jobs=2 --keep-going --no-print-directory alone units
 	$(MAKE) --no-print-directory smoke-oldest
 
 # By file: what a file shares, a Spark session or a broker, is started once. Three processes for two cores, because tests
-# of killed processes mostly wait; in the order of tests/conftest.py.
+# of killed processes mostly wait; in the order of tests/conftest.py. The smoke is for other versions of Spark.
 suite: $(CLASSES)
-	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder $(ALONE:%=--ignore=%) $(ALMOST:%=--ignore=%)
+	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder -m "slow or outside" $(APART) --ignore=tests/smoke
+
+alone: $(CLASSES)
+	$(BIN)/python -m pytest -n 2 --dist loadfile $(ALMOST)
+	$(BIN)/python -m pytest $(ALONE)
+
+# They get what clusters that start, wait and die leave of the processors.
+units: $(READY)
+	nice -n 19 $(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow and not outside" $(APART)
 
 # What needs no process besides its own, neither Spark nor a server: all of job control, state, checkpoints, windows and
 # connectors without Spark. Below three minutes; the rest is for make test.

@@ -13,7 +13,7 @@ from tests.soak.samples import ProcessFigures, Sample, growths
 
 @pytest.mark.slow
 def test_it_in_short(tmp_path: Path) -> None:
-    samples, wrong = soak(tmp_path, seconds=40, kill_every=12, seed=7)
+    samples, wrong = soak(tmp_path, seconds=24, kill_every=8, seed=7)
     assert wrong == []
     assert broken(growths(samples, 10), long=False) == []
 

@@ -31,14 +31,14 @@ DRIVER_POINTS = [
 ]
 
 
-def test_twenty_seeded_faults_of_drivers_attempts_and_the_broker(
+def test_seeded_faults_of_drivers_attempts_and_the_broker(
     kafka: KafkaBroker, topic: Callable[..., str], tmp_path: Path
 ) -> None:
     """Without Spark: what fails here is the logic of drivers, tasks, sources and sinks, not Spark."""
     chosen = random.Random(20)
     job = Job(kafka, topic, tmp_path, 200_000, 97)
     faults = Counter[str]()
-    rounds = [*DRIVER_POINTS, "broker", "broker", "broker"]
+    rounds = [*DRIVER_POINTS, "broker"]
     chosen.shuffle(rounds)
     for number, where in enumerate([*rounds, "end"]):
         plan = FaultPlan(tmp_path / f"faults-{number}")
@@ -64,7 +64,7 @@ def test_twenty_seeded_faults_of_drivers_attempts_and_the_broker(
             faults["driver"] += where != "end"
     job.check()
     print(f"{job.rows} rows, {dict(faults)}")
-    assert faults.total() >= 20, dict(faults)
+    assert faults.total() >= 16, dict(faults)
 
 
 def _wait_for_epochs(driver: DriverProgram, count: int) -> None:

@@ -1,4 +1,4 @@
-"""A million keys in a savepoint of tables: from every backend to every backend."""
+"""A million keys in a savepoint of tables: from every backend to another one."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from holdfast.state.snapshot_files import FileSnapshotReader, FileSnapshotWriter
 from holdfast.state.snapshots import sync_prepare
 from holdfast.state.store import LocalStore, Stamp
 from holdfast.types.typeinfo import Types
-from tests.state.stores import BACKENDS, HIGHEST, LOWEST, forget_process_caches, make_backend
+from tests.state.stores import HIGHEST, LOWEST, forget_process_caches, make_backend
 
 KEYS = 1_000_000
 MAX_PARALLELISM = 128
@@ -59,9 +59,9 @@ def digest(store: LocalStore) -> tuple[int, str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("source", BACKENDS)
-def test_from_one_backend_to_all(
-    source: str, image: tuple[list[KeyedSnapshot], FileSnapshotReader], tmp_path: Path
+@pytest.mark.parametrize(("source", "target"), [("heap", "lmdb"), ("lmdb", "rocksdb"), ("rocksdb", "heap")])
+def test_from_one_backend_to_another(
+    source: str, target: str, image: tuple[list[KeyedSnapshot], FileSnapshotReader], tmp_path: Path
 ) -> None:
     scope = KeyedScope("op", KeyCodec.for_type(Types.LONG()), ALL, MAX_PARALLELISM)
     for store in loaded(source, tmp_path / "source", *image):
@@ -75,7 +75,6 @@ def test_from_one_backend_to_all(
     forecast = RestoreForecast(FileSnapshotReader(str(tmp_path / "savepoint")))
     read = sum(forecast.bytes_of(KeyedShare.of([written], one)) for one in ranges)
     assert read < 1.1 * state_bytes([written]), "three subtasks together"
-    for target in BACKENDS:
-        reader = FileSnapshotReader(str(tmp_path / "savepoint"))
-        for store in loaded(target, tmp_path / target, [written], reader):
-            assert digest(store) == expected
+    reader = FileSnapshotReader(str(tmp_path / "savepoint"))
+    for store in loaded(target, tmp_path / target, [written], reader):
+        assert digest(store) == expected
