@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -227,6 +228,25 @@ def test_a_lost_message_fails_the_task(tmp_path: Path) -> None:
         list(TaskRun(plan, 1, 0, job.spec(), lambda: None).run(iter(sent[1:]), [0]))
     with pytest.raises(IncompleteInputError, match="No barrier from sender 0"):
         list(TaskRun(plan, 1, 0, job.spec(), lambda: None).run(iter(sent[:-1]), [0]))
+
+
+def test_a_row_behind_a_barrier_fails_the_task_and_is_not_processed(tmp_path: Path) -> None:
+    plan = plan_of(counting(["a", "b"]), tmp_path, parallelism=1)
+    job = LocalJob(plan)
+    sent = list(TaskRun(plan, 0, 0, job.spec(), lambda: None).run(iter(()), []))
+    rows = next(envelope for envelope in sent if envelope.edge >= 0)
+    behind = copy(rows)
+    behind.sequence = 1 + max(envelope.sequence for envelope in sent)
+    receiver = TaskRun(plan, 1, 0, job.spec(), lambda: None)
+    receiver.start([0])
+    for envelope in sent:
+        receiver.receive(envelope)
+    (count,) = [o for chain in receiver.chains for o in chain.operators if o.spec.name == "Count"]
+    before = count.function.seen  # type: ignore[attr-defined]  # of this function
+    with pytest.raises(IncompleteInputError, match="was sent behind its barrier"):
+        receiver.receive(behind)
+    assert count.function.seen == before > 0  # type: ignore[attr-defined]  # of this function
+    receiver.abandon()
 
 
 def test_rows_of_an_edge_that_skips_levels_arrive(tmp_path: Path) -> None:

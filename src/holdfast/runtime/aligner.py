@@ -1,27 +1,17 @@
-"""Barrier alignment of one task: pure bookkeeping over the senders it listens to.
+"""Barrier alignment of one task: bookkeeping over the senders that it listens to.
 
-In this engine a barrier closes its sender's epoch, so nothing follows it. The aligner does not rely on that: what was
-sent behind a barrier is held back until the cut is taken (exactly once) or handed on at once (at least once), so that
-a source may place a barrier inside its slice. What was sent before a barrier may arrive after it, because a level
-sorts its envelopes: the barrier's count tells the two apart.
+The end of an epoch is the alignment. A barrier is the last message of its sender, so the cut is complete when every
+sender's barrier is there, and a message behind one fails the epoch. What was sent before a barrier may arrive after it,
+because a level sorts its envelopes: the barrier's count tells the two apart.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from enum import StrEnum
-from typing import Generic, TypeVar
 
 from holdfast.errors import IncompleteInputError
 from holdfast.runtime.envelope import Barrier
-
-Message = TypeVar("Message")
-
-
-class AlignmentMode(StrEnum):
-    EXACTLY_ONCE = "EXACTLY_ONCE"
-    AT_LEAST_ONCE = "AT_LEAST_ONCE"
 
 
 @dataclass(slots=True)
@@ -30,17 +20,14 @@ class _Link:
     barrier: Barrier | None = None
 
 
-class Aligner(Generic[Message]):
-    """Tells what may be processed now, and when the checkpoint's cut is complete."""
+class Aligner:
+    """Refuses what must not be processed, and knows the execution of every sender when the cut is complete."""
 
-    def __init__(self, senders: Iterable[int], mode: AlignmentMode = AlignmentMode.EXACTLY_ONCE) -> None:
+    def __init__(self, senders: Iterable[int]) -> None:
         self._links = {sender: _Link() for sender in senders}
-        self._mode = mode
-        self._held: list[Message] = []
-        self._cut_taken = False
 
-    def accept(self, sender: int, sequence: int, message: Message) -> Message | None:
-        """The message if it may be processed now, None when it is held back until the cut is complete."""
+    def accept(self, sender: int, sequence: int) -> None:
+        """Whoever was not refused by an IncompleteInputError may process the message."""
         link = self._link(sender, sequence)
         if sequence in link.seen:
             raise IncompleteInputError(
@@ -48,51 +35,30 @@ class Aligner(Generic[Message]):
                 "once. "
                 "The epoch is not accepted; the job goes back to its last checkpoint."
             )
+        if link.barrier is not None and sequence >= link.barrier.count:
+            raise _behind(sender, sequence, link.barrier)
         link.seen.add(sequence)
-        behind = link.barrier is not None and sequence >= link.barrier.count
-        if behind and not self._cut_taken and self._mode is AlignmentMode.EXACTLY_ONCE:
-            self._held.append(message)
-            return None
-        return message
 
-    def barrier(self, sender: int, barrier: Barrier) -> bool:
-        """Note a barrier; True when it was the last one missing."""
+    def barrier(self, sender: int, barrier: Barrier) -> None:
+        """Note the barrier of a sender, which is in the last of its messages."""
         link = self._link(sender, -1)
         if link.barrier is not None:
             raise IncompleteInputError(
                 f"Sender {sender} sent two barriers (nonces {link.barrier.nonce} and {barrier.nonce}): two "
                 "executions of it were mixed."
             )
-        overtaken = [sequence for sequence in link.seen if sequence >= barrier.count]
-        if overtaken and self._mode is AlignmentMode.EXACTLY_ONCE:
-            raise IncompleteInputError(
-                f"Message {min(overtaken)} of sender {sender} arrived before the barrier that it was sent behind (of "
-                f"{barrier.count} messages): "
-                "it may be processed already, so no exact cut can be taken."
-            )
+        last = max(link.seen, default=-1)
+        if last >= barrier.count:
+            raise _behind(sender, last, barrier)
         link.barrier = barrier
-        return self.complete
 
     @property
     def listens(self) -> bool:
         """Whether there is anybody whose barrier it waits for."""
         return bool(self._links)
 
-    @property
-    def complete(self) -> bool:
-        return all(link.barrier is not None for link in self._links.values())
-
-    def release(self) -> list[Message]:
-        """The cut is taken: what was held back behind barriers, and from now on nothing is."""
-        if not self.complete:
-            waiting = [sender for sender, link in self._links.items() if link.barrier is None]
-            raise IncompleteInputError(f"The cut is not complete: the barriers of senders {waiting} are missing.")
-        self._cut_taken = True
-        held, self._held = self._held, []
-        return held
-
     def verify(self, attempt: int, epoch: int, checkpoint_id: int | None) -> dict[int, str]:
-        """The nonce of every sender; raises unless everything that was sent before the barriers has arrived."""
+        """The nonce of every sender; raises unless all barriers, and all that was sent before them, have arrived."""
         nonces: dict[int, str] = {}
         for sender, link in self._links.items():
             barrier = link.barrier
@@ -122,3 +88,11 @@ class Aligner(Generic[Message]):
                 f"Message {sequence} came from sender {sender}, which is none of the {len(self._links)} expected ones."
             )
         return link
+
+
+def _behind(sender: int, sequence: int, barrier: Barrier) -> IncompleteInputError:
+    return IncompleteInputError(
+        f"Message {sequence} of sender {sender} was sent behind its barrier, which closes epoch {barrier.epoch} after "
+        f"{barrier.count} messages: two executions of the sender were mixed. The epoch is not accepted; the job goes "
+        "back to its last checkpoint."
+    )

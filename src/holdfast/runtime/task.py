@@ -119,7 +119,7 @@ class TaskRun:
         for chain in self.chains:
             chain.begin_epoch(self.spec.epoch, self._nonce, self._outbox, self.spec.drain)
             chain.notify(self.spec.notifications)
-        self._aligner: Aligner[Envelope] = Aligner(senders)
+        self._aligner = Aligner(senders)
         self._by_edge = {edge: chain for chain in self.chains for edge in chain.spec.inputs}
         self.fire_timers()
 
@@ -128,7 +128,7 @@ class TaskRun:
     def receive(self, envelope: Envelope) -> None:
         """Process one message of the level before, or pass it on."""
         header, body = unpack_header(envelope.payload)
-        self._aligner.accept(envelope.sender, envelope.sequence, envelope)
+        self._aligner.accept(envelope.sender, envelope.sequence)
         if header.barrier is not None:
             self._aligner.barrier(envelope.sender, header.barrier)
             self._note_barrier(header.barrier.trigger_id)

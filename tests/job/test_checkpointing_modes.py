@@ -1,0 +1,66 @@
+"""What EXACTLY_ONCE and AT_LEAST_ONCE mean: the table in docs/concepts.md, cell by cell."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from holdfast.common.job_client import JobClient
+from holdfast.datastream.connectors.file_system import FileSink
+from holdfast.runtime.epoch import EpochSpec
+from holdfast.testing.in_process import InProcessEngine
+from tests.integration.programs import published
+from tests.job.counting import EPOCHS, counting, counts_of, settings
+
+#: No checkpoint completes before the job ends: the first one comes at random within the interval.
+LATE = {"execution.checkpointing.interval": "1000000 h"}
+
+
+def start(directory: Path, mode: str, **changes: str) -> JobClient:
+    given = settings(directory, **{"execution.checkpointing.mode": mode, **changes})
+    return counting(given, EPOCHS, FileSink.json(str(directory / "out")))
+
+
+@pytest.mark.parametrize(("mode", "seen"), [("EXACTLY_ONCE", []), ("AT_LEAST_ONCE", counts_of(EPOCHS[:3]))])
+def test_when_rows_are_visible(tmp_path: Path, mode: str, seen: list[tuple[int, int]]) -> None:
+    """Without a checkpoint, before the fourth epoch."""
+    found = []
+
+    def look(spec: EpochSpec) -> None:
+        if spec.epoch == 4:
+            found.append(published(tmp_path / "out"))
+
+    with InProcessEngine(before_epoch=look).installed():
+        start(tmp_path, mode, **LATE).get_job_execution_result().result(30)
+    assert found == [seen]
+    assert published(tmp_path / "out") == counts_of(EPOCHS)
+
+
+@pytest.mark.parametrize("mode", ["EXACTLY_ONCE", "AT_LEAST_ONCE"])
+def test_rows_that_a_checkpoint_holds_are_published_once_whatever_fails(tmp_path: Path, mode: str) -> None:
+    with failing_at(4).installed():
+        start(tmp_path, mode).get_job_execution_result().result(30)
+    assert published(tmp_path / "out") == counts_of(EPOCHS)
+
+
+@pytest.mark.parametrize(("mode", "times"), [("EXACTLY_ONCE", 1), ("AT_LEAST_ONCE", 2)])
+def test_rows_since_the_last_checkpoint_behind_a_restart(tmp_path: Path, mode: str, times: int) -> None:
+    """State is exact in both: every row that is published again has the count that it had."""
+    with failing_at(4).installed():
+        client = start(tmp_path, mode, **LATE)
+        client.get_job_execution_result().result(30)
+    again = Counter(counts_of(EPOCHS[:3]))
+    expected = Counter(counts_of(EPOCHS)) + Counter({row: times - 1 for row in again})
+    assert Counter(published(tmp_path / "out")) == expected
+
+
+def failing_at(epoch: int) -> InProcessEngine:
+    """Its first attempt fails before this epoch."""
+
+    def fail(spec: EpochSpec) -> None:
+        if spec.epoch == epoch and spec.attempt == 1:
+            raise ValueError("once")
+
+    return InProcessEngine(before_epoch=fail)
