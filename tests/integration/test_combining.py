@@ -22,9 +22,9 @@ from holdfast.datastream import DataStream, RuntimeExecutionMode
 from holdfast.datastream.aggregates import Average, Count, Max, Min, Sum
 from holdfast.errors import JobExecutionError, ProgramError
 from holdfast.runtime.aggregates import Aggregation, combine_partials, combine_rows
-from holdfast.runtime.combining import Combination
-from holdfast.spark.combining import plan_to_combine
+from holdfast.runtime.local_aggregation import Combination
 from holdfast.spark.level_frames import PLAN_SETTINGS
+from holdfast.spark.partial_aggregation import plan_to_combine
 from holdfast.spark.session import _EPOCH_SETTINGS
 from holdfast.types.arrow import schema_of
 from holdfast.types.resolve import resolve

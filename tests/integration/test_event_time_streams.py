@@ -20,10 +20,10 @@ from holdfast.datastream.connectors.file_system import FileSink
 from holdfast.datastream.window import SlidingEventTimeWindows, TumblingEventTimeWindows, TumblingProcessingTimeWindows
 from holdfast.errors import JobExecutionError
 from holdfast.runtime.aggregates import Aggregation
-from holdfast.runtime.combining import Combination, Panes
 from holdfast.runtime.event_time_column import EventTimeColumn
+from holdfast.runtime.local_aggregation import Combination, Panes
 from holdfast.spark import slices
-from holdfast.spark.combining import CombiningPlan, plan_to_combine
+from holdfast.spark.partial_aggregation import CombiningPlan, plan_to_combine
 from holdfast.types.resolve import resolve
 from tests.integration.programs import environment, published
 from tests.integration.test_combining import checked_arithmetic, run_over_kills, setting  # noqa: F401 - a fixture

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from holdfast.common import Row, Types
 from holdfast.datastream.keyed_aggregations import FieldReducer
 from holdfast.errors import JobExecutionError
-from holdfast.runtime import running
-from holdfast.runtime.running import RunningOperator, Segments, running_extremes, running_sums
+from holdfast.runtime import running_aggregates
+from holdfast.runtime.running_aggregates import RunningOperator, Segments, running_extremes, running_sums
 from holdfast.testing.in_process import InProcessEngine
 from tests.integration.programs import environment
 from tests.job.counting import settings
@@ -50,7 +50,7 @@ def results(
     by_column: bool,
     epoch: int,
 ) -> list[Row]:
-    monkeypatch.setattr(running, "LEAST_ROWS", 1 if by_column else 1 << 60)
+    monkeypatch.setattr(running_aggregates, "LEAST_ROWS", 1 if by_column else 1 << 60)
     given_settings = settings(tmp_path, **{"holdfast.epoch.max-rows": str(epoch), "restart-strategy.type": "none"})
     stream = environment(**given_settings).set_parallelism(2).from_collection(rows, ROW)
     with getattr(stream.key_by(keyed_by, Types.STRING()), kind)("price").execute_and_collect() as collected:

@@ -17,9 +17,9 @@ from holdfast.errors import FunctionError, ProgramError
 from holdfast.runtime.batch import Batch, Origin
 from holdfast.runtime.context import StateSnapshotContext
 from holdfast.runtime.envelope import ChannelStatus
+from holdfast.runtime.event_times import Times
 from holdfast.runtime.operator import MAX_WATERMARK, MIN_WATERMARK
 from holdfast.runtime.output import Output
-from holdfast.runtime.times import Times
 from holdfast.runtime.watermarks import ChannelWatermarks, TimestampsAndWatermarksOperator
 from holdfast.state.raw_state import RawStateOutputs
 from holdfast.types.arrow import row_reader, row_writer

@@ -28,7 +28,7 @@ from holdfast.datastream.window import (
     TumblingProcessingTimeWindows,
 )
 from holdfast.errors import FunctionError, ProgramError
-from holdfast.runtime.combining import Panes
+from holdfast.runtime.local_aggregation import Panes
 from holdfast.runtime.windowing import by_column
 from holdfast.runtime.windowing.by_column import ColumnWindowOperator
 from holdfast.runtime.windowing.folded_windows import FoldedWindowOperator

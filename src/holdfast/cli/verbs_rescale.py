@@ -8,9 +8,9 @@ import typer
 
 from holdfast.cli.arguments import Address, AsJson, Checkpoints, JobId, JobsDir, place_of
 from holdfast.cli.errors import UsageError
+from holdfast.cli.operation_wait import await_operation
 from holdfast.cli.output import WAITING, Output
 from holdfast.cli.rest_client import job_path
-from holdfast.cli.waiting import await_operation
 
 
 def rescale(

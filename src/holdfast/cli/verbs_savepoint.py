@@ -20,10 +20,10 @@ from holdfast.cli.arguments import (
     place_of,
 )
 from holdfast.cli.errors import UsageError
+from holdfast.cli.operation_wait import await_operation
 from holdfast.cli.output import WAITING, Output
 from holdfast.cli.places import Place
 from holdfast.cli.rest_client import RestClient, job_path
-from holdfast.cli.waiting import await_operation
 
 
 def savepoint(

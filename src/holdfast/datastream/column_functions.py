@@ -8,7 +8,7 @@ from typing import Any
 from holdfast.errors import ProgramError
 from holdfast.graph.stream_graph import KeyBy
 from holdfast.runtime.aggregates import Aggregate, Aggregation
-from holdfast.runtime.combining import FAR, Combination
+from holdfast.runtime.local_aggregation import FAR, Combination
 from holdfast.runtime.windowing.assigners import WindowAssigner
 from holdfast.runtime.windowing.known_aggregates import WINDOW_COLUMNS, WindowAggregation
 from holdfast.runtime.windowing.operator import WindowSpec

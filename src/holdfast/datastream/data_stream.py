@@ -28,14 +28,14 @@ from holdfast.datastream.windowed_stream import AllWindowedStream, WindowedStrea
 from holdfast.errors import ProgramError
 from holdfast.graph.stream_graph import Connection, KeyBy, Node
 from holdfast.runtime import keyed, stateless
+from holdfast.runtime.aggregate_operator import AggregateOperator
 from holdfast.runtime.aggregates import Aggregate
-from holdfast.runtime.aggregation import AggregateOperator
-from holdfast.runtime.combining import Combination
 from holdfast.runtime.keyed_batch import KeyedBatchOperator
+from holdfast.runtime.local_aggregation import Combination
 from holdfast.runtime.operator import Operator
 from holdfast.runtime.output_tag import OutputTag
 from holdfast.runtime.partitioners import Broadcast, Forward, Global, Partitioner, Rebalance, Rescale, Shuffle
-from holdfast.runtime.running import RunningOperator
+from holdfast.runtime.running_aggregates import RunningOperator
 from holdfast.runtime.stream_operator import KeyedStreamOperatorHost, StreamOperator, StreamOperatorHost
 from holdfast.runtime.watermarks import TimestampsAndWatermarksOperator
 from holdfast.runtime.windowing.assigners import WindowAssigner

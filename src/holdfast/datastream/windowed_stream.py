@@ -21,7 +21,7 @@ from holdfast.datastream.window_functions import (
 from holdfast.errors import ProgramError
 from holdfast.graph.stream_graph import KeyBy
 from holdfast.runtime.aggregates import Aggregate
-from holdfast.runtime.combining import Combination
+from holdfast.runtime.local_aggregation import Combination
 from holdfast.runtime.output_tag import OutputTag
 from holdfast.runtime.windowing.assigners import MergingWindowAssigner, WindowAssigner
 from holdfast.runtime.windowing.by_column import ColumnWindowOperator

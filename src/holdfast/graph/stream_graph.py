@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from holdfast.errors import ProgramError
-from holdfast.runtime.combining import Combination
 from holdfast.runtime.event_time_column import EventTimeColumn
+from holdfast.runtime.local_aggregation import Combination
 from holdfast.runtime.operator import Operator
 from holdfast.runtime.output_tag import OutputTag
 from holdfast.runtime.partitioners import Partitioner

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from holdfast.runtime.times import Numbers, Times
+from holdfast.runtime.event_times import Numbers, Times
 
 #: Of rows: their times, or None where a stream has none.
 AnyTimes = Sequence[int | None] | Sequence[int] | Numbers | Times | None

@@ -7,11 +7,11 @@ import pyarrow as pa
 
 from holdfast.errors import HoldfastError
 from holdfast.runtime.batch import Batch, joined_times
-from holdfast.runtime.combining import CombinedRows
 from holdfast.runtime.envelope import ChannelStatus
+from holdfast.runtime.local_aggregation import CombinedRows
 from holdfast.runtime.plan import EdgeSpec, TaskOptions
 from holdfast.runtime.router import Router
-from holdfast.runtime.waiting import WaitingRows
+from holdfast.runtime.row_buffer import WaitingRows
 from holdfast.types.arrow import row_reader, row_writer
 
 #: Of rows that wait to be combined. Whoever receives them combines again, so there is little in more.

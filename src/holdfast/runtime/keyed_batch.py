@@ -11,7 +11,7 @@ from holdfast.errors import FunctionError
 from holdfast.runtime.batch import Batch, joined_times
 from holdfast.runtime.keyed import KeyedOperator
 from holdfast.runtime.plan import OperatorSpec
-from holdfast.runtime.waiting import WaitingRows
+from holdfast.runtime.row_buffer import WaitingRows
 from holdfast.types.arrow import row_reader, schema_of
 from holdfast.types.columns import Column
 from holdfast.types.typeinfo import Types

@@ -15,7 +15,7 @@ from holdfast.state.store import StateBackend
 from holdfast.types.typeinfo import TypeInformation
 
 if TYPE_CHECKING:
-    from holdfast.runtime.combining import Combination
+    from holdfast.runtime.local_aggregation import Combination
     from holdfast.runtime.operator import Operator
     from holdfast.runtime.partitioners import Partitioner
 

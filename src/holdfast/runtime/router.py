@@ -22,6 +22,7 @@ from holdfast.runtime.envelope import (
     pack,
     with_barrier,
 )
+from holdfast.runtime.event_times import Times
 from holdfast.runtime.partitioners import (
     KEY_COLUMN,
     KEY_COLUMN_TYPES,
@@ -33,7 +34,6 @@ from holdfast.runtime.partitioners import (
 )
 from holdfast.runtime.plan import EdgeSpec, TaskOptions
 from holdfast.runtime.row_order import GROUPED_ROWS, by_target, by_target_and_key
-from holdfast.runtime.times import Times
 from holdfast.types.arrow import row_reader, row_writer, schema_of
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
+from holdfast.runtime.event_times import Numbers
 from holdfast.runtime.operator import MIN_WATERMARK
-from holdfast.runtime.times import Numbers
 
 
 class SplitTimes:

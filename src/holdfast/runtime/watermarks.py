@@ -10,9 +10,9 @@ import pyarrow as pa
 from holdfast.runtime.batch import Batch
 from holdfast.runtime.context import StateSnapshotContext
 from holdfast.runtime.envelope import ChannelStatus
+from holdfast.runtime.event_times import Numbers, Times
 from holdfast.runtime.operator import MAX_WATERMARK, MIN_WATERMARK, Operator
 from holdfast.runtime.split_watermarks import SplitTimes
-from holdfast.runtime.times import Numbers, Times
 from holdfast.state.descriptors import ListStateDescriptor
 from holdfast.types.typeinfo import FieldsTypeInfo, Types
 

@@ -19,14 +19,14 @@ from holdfast.runtime.combining_router import router_of
 from holdfast.runtime.envelope import GROUP_SIZE, ChannelStatus, Header, pack
 from holdfast.runtime.epoch import Acknowledgement, EpochSpec, OperatorProgress
 from holdfast.runtime.event_time_column import EventTimeColumn
+from holdfast.runtime.event_times import Times
 from holdfast.runtime.operator import MAX_WATERMARK, MIN_WATERMARK
 from holdfast.runtime.plan import JobPlan
 from holdfast.runtime.router import Outbox, Router
-from holdfast.runtime.times import Times
-from holdfast.spark.combining import CombinedColumns, SparkCombined
 from holdfast.spark.epoch_property import announced_epoch
 from holdfast.spark.failures import reporting_failures, sending_failures
 from holdfast.spark.level_task import ArrowFunction, envelope_batches, plan_of
+from holdfast.spark.partial_aggregation import CombinedColumns, SparkCombined
 from holdfast.spark.slices import DataFrameSlice
 from holdfast.types.arrow import row_reader, schema_of
 

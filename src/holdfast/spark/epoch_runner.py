@@ -14,7 +14,6 @@ from holdfast.runtime.plan import JobPlan
 from holdfast.runtime.task import read_acknowledgement
 from holdfast.spark.accelerations import Acceleration, Accelerations
 from holdfast.spark.anchor import Anchor
-from holdfast.spark.combining import explained_overflows
 from holdfast.spark.epoch_property import announce_epoch
 from holdfast.spark.executors import is_local
 from holdfast.spark.failures import raise_failure
@@ -24,6 +23,7 @@ from holdfast.spark.internals.jvm import JVM_ERRORS
 from holdfast.spark.internals.kept_plans import KeptPlans
 from holdfast.spark.level_frames import LevelFrames
 from holdfast.spark.lost_tasks import failure_with_task
+from holdfast.spark.partial_aggregation import explained_overflows
 from holdfast.spark.slices import DataFrameSlice
 
 

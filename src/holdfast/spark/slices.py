@@ -10,12 +10,12 @@ from pyspark.sql import DataFrame
 
 from holdfast.job.job import DataFrameInput
 from holdfast.runtime.aggregates import Aggregation
-from holdfast.runtime.combining import Combination
+from holdfast.runtime.local_aggregation import Combination
 from holdfast.runtime.plan import JobPlan
 from holdfast.spark.accelerations import Acceleration, Accelerations
-from holdfast.spark.combining import CombinedColumns, plan_to_combine
 from holdfast.spark.internals.kept_plan import KeptPlan
 from holdfast.spark.internals.planned_rows import PlannedRows, RowShape, rows_of_query, with_settings
+from holdfast.spark.partial_aggregation import CombinedColumns, plan_to_combine
 
 
 class SliceRows(Protocol):

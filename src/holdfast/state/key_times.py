@@ -9,8 +9,8 @@ from typing import Any
 
 from holdfast.errors import StateTypeError
 from holdfast.state import xxhash64
+from holdfast.state.date_times import date_of, day_micros_of, days_of, micros_of, time_of
 from holdfast.state.key_forms import KeyForm
-from holdfast.state.times import date_of, day_micros_of, days_of, micros_of, time_of
 from holdfast.types.instant import Instant
 
 _int = struct.Struct(">i")

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from holdfast.errors import StateTypeError
 from holdfast.state import xxhash64
+from holdfast.state.date_times import timestamp_of, utc_timestamp_of
 from holdfast.state.key_composites import ElementsForm
 from holdfast.state.key_forms import (
     BigDecimalForm,
@@ -27,7 +28,6 @@ from holdfast.state.key_forms import (
     StringForm,
 )
 from holdfast.state.key_times import DateForm, InstantForm, TimeForm, TimestampForm
-from holdfast.state.times import timestamp_of, utc_timestamp_of
 from holdfast.types.instant import Instant
 from holdfast.types.row import Row
 

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from holdfast.errors import NullKeyError, ProgramError, StateMigrationError, StateTypeError
+from holdfast.state.date_times import timestamp_of, utc_timestamp_of
 from holdfast.state.key_composites import ElementsForm, FieldsForm
 from holdfast.state.key_forms import (
     BigDecimalForm,
@@ -23,7 +24,6 @@ from holdfast.state.key_forms import (
 )
 from holdfast.state.key_times import DateForm, InstantForm, TimeForm, TimestampForm
 from holdfast.state.key_undeclared import UndeclaredForm
-from holdfast.state.times import timestamp_of, utc_timestamp_of
 from holdfast.state.xxhash64 import KEY_HASH, Int64Array, hash_columns
 from holdfast.types.typeinfo import (
     BasicType,

@@ -12,7 +12,15 @@ from typing import Annotated, Any
 import msgspec
 import numpy as np
 
-from holdfast.state.times import date_of, day_micros_of, days_of, micros_of, time_of, timestamp_of, utc_timestamp_of
+from holdfast.state.date_times import (
+    date_of,
+    day_micros_of,
+    days_of,
+    micros_of,
+    time_of,
+    timestamp_of,
+    utc_timestamp_of,
+)
 from holdfast.state.xxhash64 import big_integer_bytes
 from holdfast.types.instant import Instant
 from holdfast.types.typeinfo import BasicType, BasicTypeInfo, DecimalTypeInfo, TypeInformation

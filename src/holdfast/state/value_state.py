@@ -13,10 +13,10 @@ import pyarrow as pa
 
 from holdfast.errors import StateTypeError
 from holdfast.state.cells import Encoded
+from holdfast.state.columnar_values import Positions, ValueColumns, fits_columns
 from holdfast.state.keyed_state import Pending
 from holdfast.state.single_value import AT_ONCE, CachedValue, SingleValue
 from holdfast.state.states import ValueState
-from holdfast.state.value_columns import Positions, ValueColumns, fits_columns
 from holdfast.types.columns import Column
 
 

@@ -7,9 +7,9 @@ from typing import Any
 import pyarrow as pa
 
 from holdfast.runtime.batch import Batch
+from holdfast.runtime.event_times import Numbers
 from holdfast.runtime.operator import MIN_WATERMARK
 from holdfast.runtime.plan import OperatorSpec
-from holdfast.runtime.times import Numbers
 from holdfast.runtime.windowing.fixed_windows import FixedWindowOperator, KeysOfBatch, PassingWindow
 from holdfast.runtime.windowing.folding import Groups, Values, distinct_keys, fold
 from holdfast.runtime.windowing.known_aggregates import WindowAggregation

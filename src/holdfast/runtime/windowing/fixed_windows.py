@@ -19,10 +19,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from holdfast.runtime.batch import Batch
-from holdfast.runtime.combining import FAR
+from holdfast.runtime.event_times import Numbers
+from holdfast.runtime.local_aggregation import FAR
 from holdfast.runtime.operator import MIN_WATERMARK
 from holdfast.runtime.plan import OperatorSpec
-from holdfast.runtime.times import Numbers
 from holdfast.runtime.windowing.folding import Groups
 from holdfast.runtime.windowing.rows_first import RowsFirstOperator
 from holdfast.runtime.windowing.time_windows import FixedSizeWindows

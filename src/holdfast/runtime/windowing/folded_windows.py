@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from holdfast.runtime.batch import Batch
-from holdfast.runtime.times import Numbers
+from holdfast.runtime.event_times import Numbers
 from holdfast.runtime.windowing.fixed_windows import FixedWindowOperator, KeysOfBatch
 from holdfast.runtime.windowing.folding import Groups
 

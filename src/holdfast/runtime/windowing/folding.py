@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from holdfast.runtime.aggregates import Partial
-from holdfast.runtime.times import Numbers
+from holdfast.runtime.event_times import Numbers
 
 #: Sums that stay below it have not passed 64 bits on their way.
 _SAFE = 1 << 62

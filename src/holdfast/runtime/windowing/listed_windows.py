@@ -6,7 +6,7 @@ from collections.abc import Hashable
 from typing import Any
 
 from holdfast.runtime.batch import Batch
-from holdfast.runtime.times import Numbers
+from holdfast.runtime.event_times import Numbers
 from holdfast.runtime.windowing.fixed_windows import KeysOfBatch
 from holdfast.runtime.windowing.folded_windows import FoldedWindowOperator
 from holdfast.runtime.windowing.folding import Groups

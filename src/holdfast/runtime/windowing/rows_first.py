@@ -16,10 +16,10 @@ from typing import ClassVar
 import numpy as np
 
 from holdfast.runtime.batch import Batch
+from holdfast.runtime.event_times import Numbers, Times
 from holdfast.runtime.operator import MAX_WATERMARK, MIN_WATERMARK
 from holdfast.runtime.plan import OperatorSpec
-from holdfast.runtime.times import Numbers, Times
-from holdfast.runtime.waiting import WaitingRows
+from holdfast.runtime.row_buffer import WaitingRows
 from holdfast.runtime.windowing.operator import WindowOperator
 
 #: So many rows, or bytes of them, are not kept waiting for more of their epoch.

@@ -10,8 +10,8 @@ from typing import Any, Self
 import numpy as np
 
 from holdfast.errors import ProgramError
-from holdfast.runtime.combining import Panes
-from holdfast.runtime.times import Numbers
+from holdfast.runtime.event_times import Numbers
+from holdfast.runtime.local_aggregation import Panes
 from holdfast.runtime.windowing.assigner_context import WindowAssignerContext
 from holdfast.runtime.windowing.assigners import WindowAssigner
 from holdfast.runtime.windowing.serializers import TimeWindowSerializer

@@ -7,11 +7,11 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from holdfast.spark.combining import CombinedColumns
 from holdfast.spark.internals.kept_plan import KeptPlan
 from holdfast.spark.internals.planned_rows import PlannedRows, RowShape, executed_plan, with_settings
 from holdfast.spark.internals.repeated_plan import RepeatedPlan
 from holdfast.spark.level_frames import EXCHANGE, PLAN_SETTINGS, LevelFrames
+from holdfast.spark.partial_aggregation import CombinedColumns
 from holdfast.spark.session_settings import changed_settings
 from holdfast.spark.slices import DataFrameSlice
 

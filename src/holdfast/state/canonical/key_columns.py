@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from holdfast.state.canonical.columns import Column, elements, fixed_width, packed, plain, struct, text
-from holdfast.state.canonical.value_columns import big_integers
+from holdfast.state.canonical.stored_columns import big_integers
 from holdfast.state.keys import KeyCodec
 from holdfast.state.xxhash64 import big_integer_bytes
 from holdfast.types.typeinfo import (

@@ -10,7 +10,7 @@ import msgspec
 import pyarrow as pa
 
 from holdfast.state.canonical.columns import Column
-from holdfast.state.canonical.value_columns import value_column
+from holdfast.state.canonical.stored_columns import value_column
 from holdfast.types.typeinfo import PickledBytesTypeInfo, TypeInformation
 
 FORMAT = "holdfast-table"

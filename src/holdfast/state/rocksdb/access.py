@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from holdfast.state.rocksdb.engine import load_engine
-from holdfast.state.rocksdb.running import Entry
+from holdfast.state.rocksdb.pending_changes import Entry
 
 
 def apply(database: Any, entries: Sequence[Entry], options: Any = None) -> None:

@@ -24,7 +24,7 @@ from holdfast.state.rocksdb import access, databases
 from holdfast.state.rocksdb.epochs import EpochFiles
 from holdfast.state.rocksdb.images import ENGINE, Deltas, LocalImage, LocalImages
 from holdfast.state.rocksdb.options import RocksDbOptions
-from holdfast.state.rocksdb.running import Entry, RunningEpoch, size_of
+from holdfast.state.rocksdb.pending_changes import Entry, RunningEpoch, size_of
 from holdfast.state.rocksdb.snapshot import NativeFull, NativeIncremental
 from holdfast.state.snapshot_io import SnapshotReader
 from holdfast.state.store import ChangedKeys, Layer, LocalStore, Stamp

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from holdfast.runtime.aggregates import Aggregation, combine_rows, combine_rows_by, rows_as_combined
-from holdfast.runtime.times import Numbers, Times
+from holdfast.runtime.event_times import Numbers, Times
 from holdfast.types.typeinfo import TypeInformation
 
 #: Times, and lengths of time, beyond it are not computed with in 64 bits.

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from holdfast.common import Row, Types
 from holdfast.errors import StateError, StateTypeError
+from holdfast.state.columnar_values import ValueColumns, fits_columns
 from holdfast.state.descriptors import ValueStateDescriptor
 from holdfast.state.keygroups import KeyGroupRange
-from holdfast.state.value_columns import ValueColumns, fits_columns
 from holdfast.types.typeinfo import TypeInformation
 from tests.kit.properties import examples
 from tests.state.backend_under_test import Subtask, scope_of

@@ -20,8 +20,8 @@ from pyspark.sql.types import DoubleType, FloatType, LongType, StringType, Struc
 
 from holdfast.errors import FunctionError
 from holdfast.runtime.aggregates import Aggregation, Partial, too_large
-from holdfast.runtime.combining import Combination
 from holdfast.runtime.event_time_column import EventTimeColumn
+from holdfast.runtime.local_aggregation import Combination
 from holdfast.spark.internals.half_aggregation import first_half
 from holdfast.spark.internals.jvm import JVM_ERRORS
 from holdfast.spark.internals.planned_rows import RowShape

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.runtime.times import Times
+from holdfast.runtime.event_times import Times
 
 TIMES = st.lists(st.none() | st.integers(-(1 << 63), (1 << 63) - 1), max_size=8)
 
