@@ -68,6 +68,7 @@ check: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python -m tests.kit.words
 
 # Jobs of several kinds, whose processes and services are killed at moments that are drawn from a seed.
 #   make chaos SECONDS=600 SEED=7                     no round begins after so many seconds; without a seed one is drawn

@@ -49,7 +49,7 @@ class HoldfastError(Exception):
     """
 
     def at(self, **known: str) -> Self:
-        """The same error, with parts of its place as texts for people: ``task``, ``operator``, ``key``, ``state`` and
+        """This error, with parts of its place as texts for people: ``task``, ``operator``, ``key``, ``state`` and
         ``row``. What is known already stays: whoever is nearer knows better.
         """
         self.__dict__["place"] = {**known, **self.place}

@@ -273,7 +273,7 @@ def test_settings_are_put_back(spark: Any) -> None:
 def test_spark_does_not_combine_what_it_would_get_wrong(spark: Any) -> None:
     frame = spark.range(9).selectExpr("id AS k", "id AS v", "CAST(id AS INT) AS n")
     with setting(spark, "spark.sql.ansi.enabled", "false"):
-        # Its sums would go around 64 bits; those of smaller numbers cannot.
+        # Its sums would overflow 64 bits; those of smaller numbers cannot.
         assert plan_to_combine(frame, Combination(aggregation(frame, total=Sum("v")))) is None
         assert plan_to_combine(frame, Combination(aggregation(frame, mean=Average("v")))) is None
         assert plan_to_combine(frame, Combination(aggregation(frame, total=Sum("n"), most=Max("v")))) is not None
@@ -300,7 +300,7 @@ TOTALS = {key: (100, sum(range(key, 1000, 10)), 990 + key) for key in range(10)}
 @pytest.mark.parametrize("batch", [False, True], ids=["streaming", "batch"])
 @pytest.mark.parametrize("ansi", ["true", "false"])
 def test_totals_of_a_bounded_data_frame(spark: Any, parallelism: int, batch: bool, ansi: str) -> None:
-    """Combined by Spark, or where Spark's sums could go around, by Arrow in its tasks."""
+    """Combined by Spark, or where Spark's sums could overflow, by Arrow in its tasks."""
     frame = spark.range(0, 1000, 1, 3).selectExpr("id % 10 AS k", "id AS v")
     env = environment().set_parallelism(parallelism)
     if batch:

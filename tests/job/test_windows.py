@@ -170,7 +170,7 @@ def test_windows_by_the_clock_lose_and_repeat_nothing(
     quadruple = Types.TUPLE([Types.STRING(), Types.LONG(), Types.LONG(), Types.LONG()])
     sums = by_key(timed(env, EPOCHS, ends=False)).window(assigner).apply(ApplyRows(), quadruple)
     sums.sink_to(FileSink.json(str(tmp_path / "sums")))
-    client = env.execute_async("by the clock")
+    client = env.execute_async("by processing time")
     wanted = sum(value for _, value, _ in ROWS)
     deadline = time.monotonic() + 30
     while sum(row[3] for row in published(tmp_path / "sums")) < wanted and time.monotonic() < deadline:

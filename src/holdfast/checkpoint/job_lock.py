@@ -30,7 +30,7 @@ _UNKNOWN = "its process is unknown"
 
 
 class JobLock:
-    """Of one job's directory. ``lease`` tells the driver's number; see there."""
+    """The lock of one job's directory. ``lease`` tells the driver's number; see there."""
 
     def __init__(self, storage: Storage, job_id: str, settings: LeaseSettings) -> None:
         self.lease = DriverLease(storage, job_id, settings)

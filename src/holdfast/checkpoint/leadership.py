@@ -72,7 +72,7 @@ class Leadership(ABC):
 
 
 class SoleLeadership(Leadership):
-    """Of a job that no other driver can find: its checkpoints are in the memory of this one."""
+    """Leadership of a job that no other driver can find: its checkpoints are in the memory of this one."""
 
     def __init__(self) -> None:
         self._attempts = 0

@@ -116,7 +116,7 @@ class HostPlace(Place):
         )
 
     def jobs(self, application_id: str | None = None) -> Iterator[dict[str, Any]]:
-        """Of living drivers, and of the history where no application is given."""
+        """Jobs of living drivers, and of the history where no application is given."""
         at_address = self.client_at_address()
         if at_address is not None:
             yield from at_address.get("/jobs/overview")["jobs"]
@@ -154,13 +154,13 @@ def _jobs_of(client: RestClient) -> list[dict[str, Any]]:
 
 
 def _known_here(leading: list[RestClient], here: list[RestClient]) -> list[RestClient]:
-    """Those at the same addresses as drivers of this host, of which the token is known."""
+    """Leading drivers at the addresses of drivers of this host, whose tokens are known."""
     by_url = {client.url: client for client in here}
     return [by_url.get(client.url, client) for client in leading]
 
 
 def _leading(drivers: list[RestClient], job_id: str) -> RestClient:
-    """Of several drivers of one job, all but one wait for it."""
+    """The driver that runs the job: of several, all others wait for it."""
     for driver in drivers[:-1]:
         try:
             if driver.get(job_path(job_id, "/status"))["status"] not in _WAITING:

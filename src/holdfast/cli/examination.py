@@ -33,7 +33,7 @@ _SERVER_PACKAGES = ("starlette", "uvicorn", "prometheus_client")
 
 @dataclass(frozen=True)
 class Examination:
-    """Of the application that a program with this configuration, and these DataFrames, would run in."""
+    """The examination of the application that a program with this configuration, and these DataFrames, would run in."""
 
     configuration: Configuration
     data_frames: Sequence[Any] = ()

@@ -83,7 +83,7 @@ class RestClient:
 
 
 def server_url(address: str) -> str:
-    """Of HOST:PORT, or of what is a URL already."""
+    """The URL of a server at HOST:PORT, or of what is a URL already."""
     return (address if "://" in address else f"http://{address}").rstrip("/")
 
 

@@ -42,5 +42,5 @@ def rescale(
 
 
 def requirements_of(vertices: list[dict[str, Any]], parallelism: int) -> dict[str, Any]:
-    """The same for every vertex."""
+    """Requirements with one parallelism for every vertex."""
     return {vertex["id"]: {"parallelism": {"lowerBound": 1, "upperBound": parallelism}} for vertex in vertices}

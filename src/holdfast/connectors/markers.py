@@ -73,7 +73,7 @@ def _digest(name: TransactionName) -> bytes:
 
 
 def due(handles: Iterable[StagedRows], marker: Marker, place: str) -> list[StagedRows]:
-    """Those that are to be published now. ``place`` is where the marker was found; it must be the newest one, and
+    """Rows that are to be published now. ``place`` is where the marker was found; it must be the newest one, and
     nobody else may be about to write another."""
     return [handle for handle in handles if _is_due(handle, marker, place)]
 

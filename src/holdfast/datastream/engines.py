@@ -23,7 +23,7 @@ def spark_engine(graph: StreamGraph, settings: JobSettings) -> Engine:
 
 
 def data_frames_of(graph: StreamGraph) -> list[Any]:
-    """Those that the program reads: it runs in their session."""
+    """DataFrames that the program reads: it runs in their session."""
     return [node.data_frame for node in graph.nodes if node.data_frame is not None]
 
 

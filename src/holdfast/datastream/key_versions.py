@@ -51,5 +51,5 @@ class KeyVersions:
         return self._keyed_by(replace(self._key_by, migrations=KeyMigrations(versions, merge or before.merge)))
 
     def _keyed_by(self, key_by: KeyBy) -> KeyedStream:
-        """The same stream with other keys."""
+        """This stream with other keys."""
         raise NotImplementedError

@@ -100,7 +100,7 @@ def works_by_column(reducer: Any, row_type: TypeInformation, key_type: TypeInfor
 
 
 def _undeclared_reducer(kind: str, position: int | str) -> Callable[[Any, Any], Any]:
-    """Of a stream without a type: its rows say what they are."""
+    """The reducer of a stream without a type: its rows say what they are."""
     of_fields, of_values = FieldReducer(kind, position), _VALUE_REDUCERS[kind]
 
     def reduce(a: Any, b: Any) -> Any:
@@ -141,7 +141,7 @@ def state_mapper(
 
 
 class ShortForms(ABC):
-    """Those of keyed streams."""
+    """PyFlink's short forms of keyed streams: sum, min, max, min_by, max_by."""
 
     @abstractmethod
     def flat_map(self, func: Any, output_type: Any = None) -> DataStream: ...

@@ -44,7 +44,7 @@ class ProcessWindowFunction(Function, Generic[IN, OUT, KEY, W]):
 
 
 class ProcessAllWindowFunction(Function, Generic[IN, OUT, W]):
-    """The same on a stream without keys."""
+    """A function of all rows of a window, on a stream without keys."""
 
     Context: TypeAlias = WindowContext[_W]
 

@@ -108,8 +108,8 @@ class WindowSettings:
     def spec(self, contents: StateDescriptor, function: WindowProcess) -> WindowSpec:
         if self._late_tag is not None and not self._assigner.is_event_time():
             raise ProgramError(
-                f"side_output_late_data() with {self._assigner!r}: by the clock no row is late. Use windows by event "
-                "time."
+                f"side_output_late_data() with {self._assigner!r}: by processing time no row is late. Use "
+                "windows by event time."
             )
         return WindowSpec(
             self._assigner,

@@ -69,7 +69,7 @@ def _is(wanted: str) -> Callable[[str], bool]:
 
 
 def seconds_of(duration: str, unit: str = "s") -> float | None:
-    """Of a duration as Spark writes it; ``unit`` is that of a bare number. None for anything else."""
+    """Seconds of a duration as Spark writes it; ``unit`` is that of a bare number. None for anything else."""
     match = _DURATION.fullmatch(duration.strip().lower())
     if match is None or (match[2] or unit) not in _SECONDS:
         return None

@@ -96,7 +96,7 @@ def private_directory(path: str) -> dict[str, Any]:
 
 
 def directory(path: str, purpose: str) -> dict[str, Any]:
-    """Of one that is not there yet, what holds for the nearest that is. Nothing is left behind."""
+    """What can be done with a directory; before it is made, with the nearest above it. Nothing is left behind."""
     present = os.path.abspath(path)
     while not os.path.exists(present):
         present = os.path.dirname(present)

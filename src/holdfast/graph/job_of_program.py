@@ -182,7 +182,7 @@ def _snapshot_to_start_from(graph: JobGraph) -> _Found | None:
 
 
 def _readable(path: str | None) -> _Found | None:
-    """Of a job whose end is brought about: whoever does that tells what is missing."""
+    """The snapshot at ``path``, None where it cannot be read: whoever brings the job's end about tells why."""
     with suppress(CheckpointError, StorageError):
         return open_snapshot(path) if path is not None else None
     return None

@@ -116,7 +116,7 @@ class Node:
 
     @property
     def bounded(self) -> bool:
-        """Of a source: whether its rows come to an end."""
+        """Whether the rows of this source come to an end."""
         if self.data_frame is not None:
             return not getattr(self.data_frame, "isStreaming", False)
         return bool(getattr(self.body, "bounded", False))
@@ -135,7 +135,7 @@ class Node:
 
     @property
     def _key_by(self) -> KeyBy | None:
-        """Of the first input that is keyed: those of connected streams agree."""
+        """The keys of the first input that has any: those of connected streams agree."""
         return next((c.state_key for c in self.inputs if c.state_key is not None), None)
 
 

@@ -94,7 +94,7 @@ class EpochRunner(Protocol):
         """Whether it can be known which executors hold slots."""
 
     def holders(self) -> frozenset[str]:
-        """Those that do, by the ids of ``EngineSession.executors``. Known while an epoch runs."""
+        """Executors that hold slots, by the ids of ``EngineSession.executors``. Known while an epoch runs."""
 
     def run(self, spec: EpochSpec, slices: Sequence[InputSlice]) -> list[Acknowledgement]:
         """Run all tasks of an epoch; what they acknowledge. Raises when a task failed or was interrupted."""
@@ -121,7 +121,7 @@ class EngineSession(Protocol):
         """Whether the application has ended under us: no attempt can run in it."""
 
     def inputs(self, point: RestorePoint | None) -> Inputs:
-        """Of an attempt that starts from ``point``. When a stream has something the job is woken."""
+        """Inputs of an attempt that starts from ``point``. When a stream has something the job is woken."""
 
     def begin_attempt(self, identity: AttemptIdentity, point: RestorePoint | None) -> EpochRunner: ...
 

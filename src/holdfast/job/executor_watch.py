@@ -20,7 +20,7 @@ _POLL_SECONDS = 0.25
 
 
 class ExecutorWatch:
-    """Of one attempt. Where it cannot be known who holds slots nothing is watched."""
+    """Watches the executors of one attempt. Where it cannot be known who holds slots nothing is watched."""
 
     def __init__(self, runner: EpochRunner, executors: Callable[[], frozenset[str]]) -> None:
         self._runner = runner

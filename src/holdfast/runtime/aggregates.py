@@ -50,7 +50,7 @@ class Partial:
 
     @property
     def of_combined(self) -> Partial:
-        """The same, made of rows that stand for several."""
+        """This partial aggregate, computed of partially aggregated rows."""
         return replace(self, function=self.merge, field=self.name)
 
     @property
@@ -73,7 +73,7 @@ class Aggregate:
         return kept[0]
 
     def value(self, kept: Sequence[Any]) -> Any:
-        """The same for one key."""
+        """The result for one key."""
         return kept[0]
 
     def result_type(self, fields: dict[str, TypeInformation]) -> TypeInformation:
@@ -189,7 +189,7 @@ class Aggregation:
         return TupleTypeInfo([partial.type_info for partial in partials], [partial.name for partial in partials])
 
     def combined_type(self) -> RowTypeInfo:
-        """Of rows that stand for several: the key columns, and the partial ones."""
+        """The type of partially aggregated rows: the key columns, and the partial ones."""
         names = [*self.key_columns, *(partial.name for partial in self.partials)]
         types = [*(self.fields[name] for name in self.key_columns), *(p.type_info for p in self.partials)]
         return RowTypeInfo(tuple(types), tuple(names))
@@ -306,7 +306,7 @@ def _as_rows(aggregation: Aggregation, keys: Sequence[pa.Array], partials: Seque
 
 
 def _check_sum(field: str, column: pa.Array, keys: dict[str, pa.Array]) -> None:
-    """Arrow's sum of integers goes around where it passes 64 bits. That it cannot is known of nearly all columns."""
+    """Arrow's sum of integers overflows silently. That it cannot is known of nearly all columns."""
     if not pa.types.is_integer(column.type) or not len(column):
         return
     bounds = pc.min_max(column).as_py()
@@ -321,6 +321,6 @@ def _check_sum(field: str, column: pa.Array, keys: dict[str, pa.Array]) -> None:
 
 def too_large(field: str) -> str:
     return (
-        f"A sum of {field} may pass 64 bits, and would go around. Make the field DOUBLE with a map() before key_by(), "
+        f"A sum of {field} may pass 64 bits, and would overflow. Make the field DOUBLE with a map() before key_by(), "
         "or sum it with reduce()."
     )

@@ -54,12 +54,12 @@ class ReceivedKeys:
         return self._column(self._wire)
 
     def part(self, start: int, stop: int) -> ReceivedKeys:
-        """Those of some rows that follow each other."""
+        """Keys of consecutive rows."""
         return ReceivedKeys(self._wire.slice(start, stop - start), self._read, self._column)
 
     @property
     def form(self) -> Any:
-        """The same object for keys that came in the same way."""
+        """An object that is equal for keys that came in the same way."""
         return self._read
 
     def followed_by(self, others: Iterable[ReceivedKeys]) -> ReceivedKeys:
@@ -122,7 +122,7 @@ class Batch:
         self.marks = _times_of(times)
 
     def timed(self, timestamps: AnyTimes, watermarks: AnyTimes) -> Batch:
-        """The same rows with other times, and without keys."""
+        """These rows with other times, and without keys."""
         return Batch(self._values, timestamps, watermarks, None, self.arrow, self._reader)
 
     @property
@@ -162,7 +162,7 @@ class Batch:
 
     @classmethod
     def joined(cls, batches: Iterable[Batch]) -> Iterator[Batch]:
-        """The same rows with keys and times in the same order, as one batch where they came in one form."""
+        """All rows with keys and times in their order, as one batch where they came in one form."""
         for form, same in groupby(batches, key=lambda batch: batch._form):
             first, *others = same
             if not others:
@@ -174,13 +174,13 @@ class Batch:
 
     @classmethod
     def in_python(cls, batches: Sequence[Batch]) -> Batch:
-        """The same rows with keys and times in the same order, as Python rows in one batch."""
+        """All rows with keys and times in their order, as Python rows in one batch."""
         values = [row for batch in batches for row in batch.values]
         return Batch(values, *joined_times(batches), [key for batch in batches for key in batch.keys or ()])
 
     @property
     def _form(self) -> Any:
-        """The same object for batches that came through an exchange in the same way; None for Python rows."""
+        """An object that is equal for batches that came through an exchange in the same way; None for Python rows."""
         return self._keys.form if isinstance(self._keys, ReceivedKeys) and self._values is None else None
 
     def _followed_by(self, others: list[Batch]) -> Batch:
@@ -199,7 +199,7 @@ class Batch:
         return self._keys.column()
 
     def pieces(self, rows: int) -> Iterator[Batch]:
-        """The same rows in order, so many at a time where they came through an exchange and are not Python rows yet."""
+        """These rows in order, so many at a time where they came through an exchange and are not Python rows yet."""
         if self._values is not None or not isinstance(self._keys, ReceivedKeys) or len(self) <= rows:
             yield self
             return

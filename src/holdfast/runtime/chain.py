@@ -106,7 +106,7 @@ class Chain:
                 self._gate.update(edge_id, channel, ChannelStatus(self.head.watermark, False, False))
 
     def _restored_watermark(self, record: OperatorRecord) -> int:
-        """That of the same subtask; with another parallelism, what all that go on had reached."""
+        """The watermark of this subtask; with another parallelism, what all that go on had reached."""
         unfinished = [snapshot for snapshot in record.subtasks if not snapshot.finished]
         own = [s for s in unfinished if (s.subtask, record.parallelism) == (self.subtask, self.spec.parallelism)]
         times = [s.watermark for s in own or unfinished or record.subtasks if s.watermark is not None]

@@ -103,6 +103,6 @@ def unpack_header(payload: bytes | pa.Buffer) -> tuple[Header, memoryview]:
 
 
 def with_barrier(payload: bytes, barrier: Barrier) -> bytes:
-    """The same message, carrying the link's barrier too."""
+    """This message, carrying the link's barrier too."""
     header, body = unpack_header(payload)
     return pack(msgspec.structs.replace(header, barrier=barrier), body)

@@ -40,7 +40,7 @@ class EventTimeColumn:
         return cls(place, int(field.metadata[_DELAY]))
 
     def milliseconds(self, column: pa.Array) -> pa.Array:
-        """Of times as Spark hands them to Python; null where there is none."""
+        """Milliseconds of times as Spark hands them to Python; null where there is none."""
         micros = column.cast(pa.timestamp("us", column.type.tz)).cast(pa.int64())
         millis = pc.fill_null(micros, 0).to_numpy() // 1000
         return pa.array(millis, mask=column.is_null().to_numpy(zero_copy_only=False))

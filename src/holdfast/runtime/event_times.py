@@ -32,7 +32,7 @@ class Times:
 
     @classmethod
     def joined(cls, several: Sequence[Times]) -> Times:
-        """Those of one batch after the other."""
+        """The times of one batch after the other."""
         if len(several) == 1:
             return several[0]
         if all(times._numbers is not None for times in several):

@@ -55,7 +55,7 @@ class Combination:
 
     @property
     def type_info(self) -> TypeInformation:
-        """Of rows that stand for several. Their time is the start of their pane."""
+        """The type of partially aggregated rows. Their time is the start of their pane."""
         return self.aggregation.combined_type()
 
     @property
@@ -64,11 +64,11 @@ class Combination:
         return self.aggregation.needed_fields or list(self.aggregation.row_type.field_names[:1])
 
     def combined(self, rows: pa.RecordBatch) -> CombinedRows:
-        """Of rows without event times. Windows that need them say so when such rows arrive."""
+        """Partial aggregates of rows without event times. Windows that need them say so when such rows arrive."""
         return CombinedRows(self._by_key(rows) if self.panes is None else rows_as_combined(self.aggregation, rows))
 
     def combined_in_time(self, rows: pa.RecordBatch, times: Times, passed: Numbers) -> CombinedRows:
-        """Of rows with event times. ``passed`` are the watermarks that they come at, which never go back."""
+        """Partial aggregates of rows with event times. ``passed`` are their watermarks, which never go back."""
         if self.panes is None:
             combined = self._by_key(rows)
             return CombinedRows(combined, Times([None] * len(combined)), np.full(len(combined), passed[0]))

@@ -64,7 +64,7 @@ class Output:
 
 
 class SplittingOutput(Output):
-    """Of an operator whose function may yield ``(tag, row)``, or whose side outputs somebody listens to.
+    """The output of an operator whose function may yield ``(tag, row)``, or whose side outputs somebody listens to.
 
     Rows are looked at a batch at a time, and only in a process that has made a tag.
     """

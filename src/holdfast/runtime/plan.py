@@ -132,7 +132,7 @@ class JobPlan:
 
     @property
     def levels(self) -> range:
-        """Those that have tasks of the job's own. Without sources of its own it has none in level 0, where Spark reads
+        """Levels with tasks of the job's own. Without sources of its own it has none in level 0, where Spark reads
         its DataFrames.
         """
         numbers = [chain.level for chain in self.chains]

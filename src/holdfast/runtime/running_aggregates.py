@@ -45,7 +45,7 @@ class Segments:
 
     @property
     def firsts(self) -> Numbers:
-        """Of each key, where its first row was."""
+        """For each key, where its first row was."""
         firsts: Numbers = self.order[self.place == 0]
         return firsts
 
@@ -56,7 +56,7 @@ class Segments:
 
 
 def running_sums(values: Numbers, segments: Segments) -> Numbers:
-    """Of rows in the order of the segments: each with those of its key before it."""
+    """The sum of each row with those of its key before it, in the order of the segments."""
     sums = np.cumsum(values)
     before_key = (sums - values)[np.arange(len(values)) - segments.place]
     running: Numbers = sums - before_key
@@ -122,7 +122,7 @@ class RunningOperator(ReduceOperator):
     def _running(
         self, numbers: pa.Array, before: pa.Array, known: npt.NDArray[np.bool_], segments: Segments
     ) -> Numbers | None:
-        """Of rows in the order of the segments."""
+        """The running value of each row, in the order of the segments."""
         values = numbers.to_numpy().astype(np.int64)[segments.order]
         start = pc.fill_null(before.flatten()[self._field], 0).to_numpy(zero_copy_only=False).astype(np.int64)
         if self.function.kind == "Sum":

@@ -35,7 +35,7 @@ class Admission:
         self._kept: dict[Connection, None] = {}
 
     def admit(self, newcomer: Connection, short: bool) -> list[Connection]:
-        """Those that have to go, now that ``newcomer`` is there; ``short`` of file descriptors.
+        """Connections that have to go, now that ``newcomer`` is there; ``short`` of file descriptors.
 
         The oldest that has shown no token goes first: a request with one arrives together with its connection, so that
         no number of silent connections keeps it out. Where all others have shown one, the newcomer goes.

@@ -66,7 +66,7 @@ class JobArchive:
         return self._decode(job_id, ArchivedJob)
 
     def overviews(self) -> list[ArchivedOverview]:
-        """Of all ended jobs, the oldest first."""
+        """Overviews of all ended jobs, the oldest first."""
         seen: dict[str, tuple[int, ArchivedOverview]] = {}
         for job_id, modified in self._files():
             known = self._seen.get(job_id)

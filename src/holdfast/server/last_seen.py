@@ -71,7 +71,7 @@ def keep_lost_jobs(directory: JobsDirectory, archive: JobArchive) -> None:
 
 
 def _lost(seen: ArchivedJob, process: DriverRecord) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The same of a job that failed when it was seen for the last time, as far as that is known."""
+    """What is told of a job that failed when it was seen for the last time, as far as that is known."""
     now = round(1_000 * time.time())
     ended = {"state": _STATE, "end-time": now, "last-modification": now}
     resources = {**seen.resources, "/status": {"status": _STATE}}

@@ -32,7 +32,7 @@ class Distribution(msgspec.Struct, frozen=True):
 
 
 class Summary(msgspec.Struct, frozen=True):
-    """Of completed checkpoints."""
+    """Statistics of completed checkpoints."""
 
     checkpointed_size: Distribution
     state_size: Distribution

@@ -34,7 +34,7 @@ class JobRegistry:
         return job if job is not None else self._archive.read(job_id)
 
     def overviews(self) -> list[dict[str, Any]]:
-        """Of all jobs, as they are told."""
+        """Overviews of all jobs."""
         live = self.live()
         own = {job.job_id for job in live}
         return [

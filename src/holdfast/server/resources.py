@@ -44,7 +44,7 @@ class Resource:
 
 
 def type_name(kind: Any) -> str:
-    """Of an answer or a body, for people."""
+    """The name of an answer's or a body's type, for people."""
     elements = getattr(kind, "__args__", ())
     if not elements:
         return str(kind.__name__)

@@ -51,7 +51,7 @@ def statistics(job: ServedJob) -> models.CheckpointingStatistics:
 
 
 def known(job: ServedJob) -> list[CheckpointStatistics]:
-    """Those that can be asked for one by one."""
+    """Checkpoints that can be asked for one by one."""
     tracker = tracker_of(job)
     entries = [*tracker.history, tracker.latest_completed, tracker.latest_savepoint, tracker.latest_failed]
     return list({entry.checkpoint_id: entry for entry in entries if entry is not None}.values())

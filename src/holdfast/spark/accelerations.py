@@ -51,13 +51,13 @@ _PROBES: Mapping[Acceleration, Callable[[SparkSession], str | None]] = {
 
 @dataclass(frozen=True)
 class Accelerations:
-    """Those that are off, with the reason."""
+    """Which accelerations are off, with the reason."""
 
     missing: Mapping[Acceleration, str]
 
     @classmethod
     def of(cls, session: SparkSession, settings: SparkSettings) -> Accelerations:
-        """Those that the running Spark has, but for what the settings leave out."""
+        """What the running Spark has, but for what the settings leave out."""
         if not settings.internals:
             off = dict.fromkeys(Acceleration, "holdfast.spark.internals is off")
             # It is a setting of the application, which was started before anybody could ask.

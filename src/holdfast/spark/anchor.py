@@ -99,7 +99,7 @@ class Anchor:
 
     @property
     def partitions(self) -> int:
-        """Of every level."""
+        """The number of partitions of every level."""
         return len(self.values)
 
     def _materialise(self, modules: tuple[str, ...], pause: float) -> list[str]:

@@ -114,7 +114,7 @@ def _round(
 
 
 def _better(first: Mapping[_Place, Clock], second: Mapping[_Place, Clock]) -> dict[_Place, Clock]:
-    """Of two readings the one that is less wrong."""
+    """For each place, the less uncertain of two readings."""
     return {place: min(clock, second.get(place, clock), key=lambda one: one.error) for place, clock in first.items()}
 
 

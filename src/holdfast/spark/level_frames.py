@@ -37,7 +37,7 @@ EXCHANGE = StructType(
 
 
 class LevelFrames:
-    """Of one attempt. Functions travel once, in a broadcast."""
+    """The DataFrames of the levels of one attempt. Functions travel once, in a broadcast."""
 
     def __init__(
         self, anchor: Anchor, plan: JobPlan, packed_plan: bytes, identity: AttemptIdentity, restored: RestoredJob | None

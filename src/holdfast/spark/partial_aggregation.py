@@ -26,7 +26,7 @@ from holdfast.spark.internals.half_aggregation import first_half
 from holdfast.spark.internals.jvm import JVM_ERRORS
 from holdfast.spark.internals.planned_rows import RowShape
 
-#: With it a sum that passes 64 bits is an error; without it, it goes around.
+#: With it a sum that passes 64 bits is an error; without it, it overflows silently.
 _ANSI = "spark.sql.ansi.enabled"
 _OVERFLOW = "[ARITHMETIC_OVERFLOW]"
 _CONTEXT = "\n== "

@@ -32,7 +32,7 @@ WHAT_TO_DO = (
 
 
 def modules_of_program(packed_plan: bytes, plan: JobPlan) -> list[str]:
-    """Those that a task imports when it takes the plan up, without Holdfast's own and those of installed packages."""
+    """Modules that a task imports with the plan, without Holdfast's own and those of installed packages."""
     pickles = [packed_plan, *(operator.body for operator in plan.operators())]
     candidates = {name for name in list(sys.modules) if _of_program(name)}
     found: set[str] = set()

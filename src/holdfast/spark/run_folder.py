@@ -21,7 +21,7 @@ _LOCK = "lock"
 
 
 def run_folder() -> Path:
-    """Of this process, below the directory for temporary files, for its user alone. Its name is short: a socket in it
+    """The folder of this process, below that for temporary files, for its user alone. Its name is short: a socket in it
     must have one of at most about a hundred bytes.
     """
     return _run_folder(os.getpid(), tempfile.gettempdir())

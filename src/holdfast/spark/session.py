@@ -82,7 +82,7 @@ def obtain_session(settings: Mapping[str, str], internals: bool = True) -> Spark
 
 
 def unchecked_session(settings: Mapping[str, str], internals: bool = True) -> SparkSession:
-    """The same, whatever its application was told. Not of Spark Connect."""
+    """A session as ``obtain_session`` gives it, whatever its application was told. Not of Spark Connect."""
     active = _active_session(settings)
     if active is not None:
         return active
@@ -114,7 +114,7 @@ def _choose_python(settings: Mapping[str, str]) -> None:
 
 
 def _active_session(settings: Mapping[str, str]) -> SparkSession | None:
-    """Of a Spark Connect client one cannot even be asked for: it would connect."""
+    """The active session. A Spark Connect client is not even asked for one: it would connect."""
     refuse_connect_settings(settings)
     active = SparkSession.getActiveSession()
     refuse_connect(active)

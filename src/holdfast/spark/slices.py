@@ -75,7 +75,7 @@ class DataFrameSlice:
 
 
 class SlicePlanner:
-    """Of one attempt. Micro-batches are planned by one thread, and whatever else by another one."""
+    """Plans the slices of one attempt. Micro-batches are planned by one thread, and whatever else by another one."""
 
     def __init__(self, plan: JobPlan, accelerations: Accelerations) -> None:
         self._edges = plan.edges

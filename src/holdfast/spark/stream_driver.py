@@ -53,7 +53,7 @@ _FILE_MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
 
 
 def query_settings(session: SparkSession, accelerations: Accelerations) -> dict[str, str]:
-    """Of the session while the query starts, which copies them."""
+    """Settings of the session while the query starts, which copies them."""
     plain = plain_file_manager(session) if accelerations.has(Acceleration.FILE_MANAGER) else None
     return _RETAINED if plain is None else {**_RETAINED, _FILE_MANAGER: plain}
 

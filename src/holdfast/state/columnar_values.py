@@ -113,7 +113,7 @@ class ValueColumns:
         self._ranks = None
 
     def unknown(self, rows: Positions) -> Positions:
-        """Those of some rows, each once, of which the store has to be asked: in the order of their stored keys where it
+        """Rows of which the store has to be asked, each once: in the order of their stored keys where it
         is at hand, in which stores read fastest.
         """
         asked = np.zeros(len(self), np.bool_)

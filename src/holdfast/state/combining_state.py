@@ -26,7 +26,7 @@ class CombiningState(SingleValue, MergingNamespaces):
         self._set(kept)
 
     def kept_many(self, identities: Sequence[Hashable], keys: Sequence[Any]) -> list[Any]:
-        """The same of several keys, which are known by their identities too."""
+        """What is kept of several keys, which are known by their identities too."""
         found: list[Any] = []
         for start in range(0, len(keys), AT_ONCE):
             some = slice(start, start + AT_ONCE)
@@ -41,7 +41,7 @@ class CombiningState(SingleValue, MergingNamespaces):
             self._write_many(self._cached_many(identities[some], keys[some], read=False), kept[some])
 
     def remove_many(self, identities: Sequence[Hashable], keys: Sequence[Any]) -> None:
-        """Those of several keys, each once. Of those that were never stored nothing is left."""
+        """Remove the values of several keys, each once. Of those that were never stored nothing is left."""
         for start in range(0, len(keys), AT_ONCE):
             some = slice(start, start + AT_ONCE)
             removed = self._cached_many(identities[some], keys[some], read=False)

@@ -114,7 +114,7 @@ class Changes:
         return cls(entries, ranges, key_groups)
 
     def size(self) -> int:
-        """Of the entries, in bytes. Stored, they take less."""
+        """The bytes of the entries. Stored, they take less."""
         return sum(len(key) + len(value or b"") for key, value in self.entries)
 
     def prepared(self, strategy: str, checkpoint_id: int, frame: KeyedSnapshot) -> PreparedEntries:

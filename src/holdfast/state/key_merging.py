@@ -21,7 +21,7 @@ Entry = tuple[bytes, bytes]
 
 
 class KeyMerging:
-    """Of one new key, which errors name. Values are those of the stored version, as a migration function gets them."""
+    """Merges the values of old keys that became one new key, which errors name. Values are of the stored version."""
 
     def __init__(self, operator: str, key: str, states: Mapping[int, StateMeta], merge: Merge) -> None:
         self._where = f"operator '{operator}', key {key}"

@@ -74,14 +74,14 @@ class StateOwner:
     uid: str | None
 
     def pickled_keyed(self, metas: Iterable[StateMeta]) -> Iterator[PickledState]:
-        """Those of its keyed states that are pickled."""
+        """Its keyed states that are pickled."""
         for meta in metas:
             types = _pickled_types({role: one for role, one in meta.serializers.items() if role == "value"})
             if types:
                 yield PickledState(self.name, self.uid, meta.name, f"{meta.kind} state", types)
 
     def pickled_lists(self, states: Iterable[tuple[str, DistributionMode, Types]]) -> Iterator[PickledState]:
-        """The same of its operator states."""
+        """Its operator states that are pickled."""
         for name, mode, serializers in states:
             types = _pickled_types(serializers)
             if types:
@@ -108,6 +108,6 @@ def named_states(metadata: CheckpointMetadata, reader: SnapshotReader) -> list[P
 
 
 def _pickled_types(serializers: Mapping[str, Any]) -> tuple[str, ...]:
-    """Those of them that are pickled, in whole or in part."""
+    """Types of the serializers that pickle, in whole or in part."""
     types = [TypeInformation.from_json(one["type"]) for one in serializers.values()]
     return tuple(type_info.describe() for type_info in types if is_pickled(type_info))

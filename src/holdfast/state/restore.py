@@ -136,7 +136,7 @@ def _load_migrated(
     read: Callable[[], Iterator[tuple[bytes, bytes]]],
     stamp: Stamp,
 ) -> StateMigrated:
-    """The same with keys that change."""
+    """Load entries whose keys change."""
     regrouping = share.regrouping
     assert regrouping is not None and regrouping.keys is not None
     plan = regrouping.keys

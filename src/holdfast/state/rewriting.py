@@ -27,7 +27,7 @@ Entry = tuple[bytes, bytes]
 
 
 class Progress:
-    """Of one migration: logged while it runs, and told when it is done. The state ``*`` is the keys."""
+    """Progress of one migration: logged while it runs, and told when it is done. The state ``*`` is the keys."""
 
     def __init__(self, operator: str, subtask: int, state: str, versions: tuple[int, int]) -> None:
         self._of = operator, subtask, state, versions

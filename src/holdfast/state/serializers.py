@@ -58,7 +58,7 @@ class Serializer:
             self.encode, self.decode = _encoder(type_info, self.form), _decoder(self.form)
 
     def encode_many(self, values: Sequence[Any]) -> list[bytes]:
-        """The same as ``encode`` of each; what most values are is checked for all of them at once."""
+        """``encode`` of each; what most values are is checked for all of them at once."""
         if len(values) >= _TOGETHER and self._are_plain(values):
             try:
                 if self.form.ranged:
@@ -116,7 +116,7 @@ def serializer_from_snapshot(snapshot: dict[str, Any]) -> Serializer:
 
 
 def old_values(snapshot: dict[str, Any]) -> Serializer:
-    """The same for values that a function of the program migrates: instances of classes are rows, since their class may
+    """A serializer of values that a function of the program migrates: instances are rows, since their class may
     have changed, or gone, since then.
     """
     return Serializer(bare(serializer_from_snapshot(snapshot).type_info))

@@ -155,8 +155,8 @@ class TimerQueue:
             yield self._take(first)
 
     def advance_together(self, to: int, most: int) -> Iterator[tuple[int, list[tuple[Any, Any]]]]:
-        """The same, for whoever neither registers nor deletes timers of the time that fires: each time with the keys
-        and namespaces of its timers, at most so many at once.
+        """Timers up to ``to``, for whoever neither registers nor deletes timers of the time that fires: each time with
+        the keys and namespaces of its timers, at most so many at once.
         """
         due = time_bytes(to)
         while (first := self._first()) is not None and first[_TIME] <= due:

@@ -115,7 +115,7 @@ def run_steps(steps: Steps, value: Any) -> Any:
 
 
 def run_pair_steps(steps: Steps, key: Any, value: Any) -> tuple[Any, Any] | None:
-    """The same for the entry of a map, whose steps take and give key and value."""
+    """Run the steps of an entry of a map, which take and give key and value."""
     for version, function in steps:
         try:
             pair = function(key, value)

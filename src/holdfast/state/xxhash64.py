@@ -45,13 +45,13 @@ MAX_LONG_DIGITS = 18
 
 
 def hash_int(value: int, seed: int = SEED) -> int:
-    """Of a byte, short, int, date (days) or boolean (1 or 0)."""
+    """Spark's hash of a byte, short, int, date (days) or boolean (1 or 0)."""
     digest = _digest(_pack_int(value), seed & _MASK)
     return digest - _TWO_64 if digest >= _SIGN else digest
 
 
 def hash_long(value: int, seed: int = SEED) -> int:
-    """Of a long, a timestamp (microseconds) or the unscaled value of a decimal of at most 18 digits."""
+    """Spark's hash of a long, a timestamp (microseconds) or the unscaled value of a decimal of at most 18 digits."""
     digest = _digest(_pack_long(value), seed & _MASK)
     return digest - _TWO_64 if digest >= _SIGN else digest
 
@@ -75,7 +75,7 @@ def hash_double(value: float, seed: int = SEED) -> int:
 
 
 def hash_big_integer(unscaled: int, seed: int = SEED) -> int:
-    """Of the unscaled value of a decimal of more than 18 digits: the bytes of Java's ``BigInteger.toByteArray``."""
+    """Spark's hash of the unscaled value of a decimal of more than 18 digits: of Java's ``BigInteger.toByteArray``."""
     return hash_bytes(big_integer_bytes(unscaled), seed)
 
 

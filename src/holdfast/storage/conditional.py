@@ -31,7 +31,7 @@ _GCS_CREDENTIALS = (
 
 
 class ObjectCreator(ABC):
-    """Of one bucket. Failures are OSErrors."""
+    """Creates objects of one bucket exclusively. Failures are OSErrors."""
 
     def create(self, key: str, data: bytes) -> bool:
         """Store an object unless the name exists; False then."""

@@ -108,8 +108,8 @@ class Storage(ABC):
 
     @staticmethod
     def absolute(uri: str) -> str:
-        """The same place for every process: a relative path is one of this process, and workers have another working
-        directory. Nothing is connected to."""
+        """A URI that every process understands: a relative path is one of this process, and workers have another
+        working directory. Nothing is connected to."""
         return uri if urlsplit(uri).scheme not in ("", "file") else Storage.for_uri(uri).uri
 
     def location(self, path: str = "") -> str:

@@ -46,7 +46,7 @@ class HadoopConfiguration:
         return cls(settings, folder)
 
     def name_nodes(self, authority: str) -> NameNodes:
-        """Of ``hdfs://<authority>/``: of a name service, of the host and port of a name node, or of the default file
+        """Name nodes of ``hdfs://<authority>/``: of a name service, of the host and port of one, or of the default file
         system where it is empty. Without a word about it in the files: the host, at Hadoop's default port.
         """
         if not authority:

@@ -123,7 +123,7 @@ class Harness:
         return self._output().values()
 
     def timestamped_output(self) -> list[tuple[Any, int | None]]:
-        """The same rows with their event times."""
+        """All rows of the output with their event times."""
         return list(self._output().rows)
 
     def take_output(self) -> list[Any]:

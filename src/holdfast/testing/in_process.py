@@ -120,7 +120,7 @@ class InProcessSession:
 
 
 class NoInputs:
-    """Of a job that reads no DataFrame."""
+    """The inputs of a job that reads no DataFrame."""
 
     alone = False
     ended = True

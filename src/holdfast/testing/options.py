@@ -74,7 +74,7 @@ class Setup:
         return cls().changed(options)
 
     def changed(self, options: Mapping[str, Any]) -> Setup:
-        """The same but for some options."""
+        """This setup but for some options."""
         known = {f.name for f in fields(self)}
         unknown = sorted(options.keys() - known)
         if unknown:

@@ -34,7 +34,7 @@ class Column:
         return self._write(values)
 
     def conform(self, column: pa.Array | pa.ChunkedArray) -> pa.Array:
-        """The same column in the Arrow type of the type."""
+        """This column in the Arrow type of the type."""
         if isinstance(column, pa.ChunkedArray):
             column = column.combine_chunks()
         if column.type == self.arrow_type:

@@ -17,7 +17,7 @@ def milliseconds_of(duration: Any) -> int:
 
 
 def offset_of(duration: Any) -> int:
-    """The same for a shift, which may be negative."""
+    """Milliseconds of a shift, which may be negative."""
     if isinstance(duration, timedelta):
         millis = round(duration.total_seconds() * 1000)
     elif isinstance(duration, int) and not isinstance(duration, bool):

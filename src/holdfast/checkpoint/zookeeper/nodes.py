@@ -55,5 +55,5 @@ class JobNodes:
 
     @property
     def ended(self) -> str:
-        """That the job must not begin again."""
+        """The node that says that the job must not begin again."""
         return f"{self.root}/ended"

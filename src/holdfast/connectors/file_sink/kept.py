@@ -71,7 +71,7 @@ class KeptFiles:
                 self.buckets[file.bucket] = max(file.last_ms, self.buckets.get(file.bucket, 0))
 
     def take_finished(self, options: FileSinkOptions, moment: Moment) -> dict[str, bool]:
-        """Of each bucket that rows went to, whether this subtask is done with it; those are forgotten."""
+        """For each bucket that rows went to, whether this subtask is done with it; finished ones are forgotten."""
         assert options.success_delay_ms is not None
         waiting = {file.bucket for file in self.held}
         # Files that wait may have come from another subtask, or from a version of the program without markers.

@@ -116,12 +116,12 @@ class FileSource(Source):
         return FileSourceBuilder(FileSource(paths, stream_format, bounded=True))
 
     def monitor_continuously(self, discovery_interval: Any) -> FileSource:
-        """The same source without an end, that looks for new files this often (Duration, timedelta or milliseconds)."""
+        """A source without an end, that looks for new files this often (Duration, timedelta or milliseconds)."""
         clock = self._rules.discovery.clock
         return self._with(rules=replace(self._rules, discovery=Discovery(milliseconds_of(discovery_interval), clock)))
 
     def process_static_file_set(self) -> FileSource:
-        """The same source, bounded."""
+        """A bounded source of the files that are there now."""
         return self._with(rules=replace(self._rules, discovery=Discovery(None, self._rules.discovery.clock)))
 
     def recursive(self, recursive: bool = True) -> FileSource:

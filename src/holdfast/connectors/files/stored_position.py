@@ -38,5 +38,5 @@ class StoredPosition(NamedTuple):
 
     @staticmethod
     def of_pickled(pickled: dict[str, Any]) -> StoredPosition:
-        """Of the dict that stood for it when positions were pickled."""
+        """The position that a dict stood for when positions were pickled."""
         return StoredPosition(**pickled.get("file", pickled))

@@ -40,7 +40,7 @@ class WindowAssigner(ABC, Generic[T, W]):
 
     @abstractmethod
     def is_event_time(self) -> bool:
-        """Whether windows end by the watermark, and rows can be late, or by the clock."""
+        """Whether windows end by the watermark, and rows can be late, or by processing time."""
 
     def open(self, context: assigner_context.WindowAssignerContext) -> None:
         """Called whenever a process takes the operator up, before the first row: to ask for state once."""

@@ -42,7 +42,7 @@ class KeysOfBatch:
         self.keys = keys
 
     def ordered_by(self, places: Sequence[bytes]) -> KeysOfBatch:
-        """The same, numbered in another order."""
+        """These keys, numbered in another order."""
         order = sorted(range(len(places)), key=places.__getitem__)
         numbers = np.empty(len(order), dtype=np.int64)
         numbers[order] = np.arange(len(order))
@@ -216,7 +216,7 @@ class FixedWindowOperator(RowsFirstOperator):
         return self._event_time and not self._lateness and start + self._assigner.size - 1 <= until
 
     def _that_pass(self, windows: list[TimeWindow], until: int) -> set[TimeWindow]:
-        """Those of the windows that begin and end within a batch."""
+        """The windows that begin and end within a batch."""
         if not self._may_pass(windows[0].start, until):
             return set()
         ended = [(window.max_timestamp(), window) for window in windows if window.max_timestamp() <= until]

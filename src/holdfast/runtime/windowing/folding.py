@@ -75,7 +75,7 @@ class Values:
 
     @classmethod
     def of(cls, column: pa.Array, rows: Numbers) -> Values:
-        """Those of ``rows``."""
+        """The values of ``rows``."""
         there = column.is_valid().to_numpy(zero_copy_only=False)[rows] if column.null_count else None
         if not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
             return cls(None, there)

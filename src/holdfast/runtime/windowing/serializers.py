@@ -67,7 +67,7 @@ class StreamWindowSerializer(WindowSerializer):
 
 
 def window_serializer(given: Any) -> WindowSerializer:
-    """Of what an assigner's ``get_window_serializer`` gave."""
+    """A serializer of what an assigner's ``get_window_serializer`` gave."""
     if isinstance(given, WindowSerializer):
         return given
     if callable(getattr(given, "serialize", None)) and callable(getattr(given, "deserialize", None)):

@@ -1,4 +1,4 @@
-"""Session windows: rows of a key with no gap between them, by event time or by the clock."""
+"""Session windows: rows of a key with no gap between them, by event time or by processing time."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ class DynamicEventTimeSessionWindows(_ByEventTime, _DynamicGap):
 
 
 class DynamicProcessingTimeSessionWindows(_ByProcessingTime, _DynamicGap):
-    """Sessions by the clock, with a gap that each row brings along."""
+    """Sessions of processing time, with a gap that each row brings along."""
 
     @staticmethod
     def with_dynamic_gap(extractor: Any) -> DynamicProcessingTimeSessionWindows:
@@ -128,7 +128,7 @@ class EventTimeSessionWindows(_ByEventTime, _FixedGap):
 
 
 class ProcessingTimeSessionWindows(_ByProcessingTime, _FixedGap):
-    """Sessions by the clock."""
+    """Sessions of processing time."""
 
     @staticmethod
     def with_gap(size: Any) -> ProcessingTimeSessionWindows:

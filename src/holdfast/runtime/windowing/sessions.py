@@ -225,7 +225,7 @@ class SessionOperator(RowsFirstOperator):
     # -- state
 
     def _sessions(self, key: Any) -> SessionsOfKey:
-        """Those of the current key."""
+        """The sessions of the current key."""
         pairs = self._set.pairs()
         return SessionsOfKey(key, [Session(window[0], window[1], holder, window) for window, holder in pairs])
 

@@ -1,4 +1,4 @@
-"""Tumbling and sliding windows of a fixed size, by event time or by the clock."""
+"""Tumbling and sliding windows of a fixed size, by event time or by processing time."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ class TumblingEventTimeWindows(_ByEventTime, _Tumbling):
 
 
 class TumblingProcessingTimeWindows(_ByProcessingTime, _Tumbling):
-    """Windows by the clock that do not overlap."""
+    """Windows of processing time that do not overlap."""
 
 
 class SlidingEventTimeWindows(_ByEventTime, _Sliding):
@@ -150,4 +150,4 @@ class SlidingEventTimeWindows(_ByEventTime, _Sliding):
 
 
 class SlidingProcessingTimeWindows(_ByProcessingTime, _Sliding):
-    """Windows by the clock that overlap."""
+    """Windows of processing time that overlap."""

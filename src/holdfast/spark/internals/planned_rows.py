@@ -35,7 +35,7 @@ class RowShape:
         return numbers == types and len(types) <= _FEW
 
     def data_frame(self, session: SparkSession, rdd: Any) -> DataFrame:
-        """Of an RDD with rows in Spark's own form."""
+        """A DataFrame of an RDD with rows in Spark's own form."""
         java_session = session._jsparkSession
         rows = java_session.internalCreateDataFrame(rdd, java_session.parseDataType(self.schema), False)
         return DataFrame(rows, session)
@@ -79,7 +79,7 @@ def executed_plan(frame: DataFrame) -> Any:
 
 
 def with_settings(session: SparkSession, rdd: Any, changed: Mapping[str, str]) -> Any:
-    """The same RDD of rows, whose tasks see the settings that the session has now, but for the changed ones. Not in a
+    """This RDD of rows, whose tasks see the settings that the session has now, but for the changed ones. Not in a
     query of Spark's own, whose settings hold for all its tasks.
     """
     java: Any = session.sparkContext._jvm

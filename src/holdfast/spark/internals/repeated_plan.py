@@ -62,7 +62,7 @@ class RepeatedPlan:
         return [value for column in columns for value in column.to_pylist()]
 
     def _delete_files(self, plan: Any) -> None:
-        """Of the plan's own shuffles: those of RDDs that it got may be somebody else's too."""
+        """Delete the files of the plan's own shuffles: those of RDDs that it got may be somebody else's too."""
         with suppress(*JVM_ERRORS, PySparkException):  # a JVM that is gone holds nothing
             cleaner = self._java_context.cleaner()
             for exchange in self._kept.exchanges(plan) if cleaner.isDefined() else ():

@@ -92,7 +92,7 @@ def _say(control: socket.socket, broadcasts: Broadcasts | None) -> None:
 
 
 def _have_broadcasts(of_connection: Broadcasts | None) -> None:
-    """Those that Spark believes to be here, and no others. Values that are loaded stay so."""
+    """Keep the broadcasts that Spark believes to be here, and no others. Values that are loaded stay so."""
     if of_connection is None:
         return
     loaded = dict(_broadcastRegistry)

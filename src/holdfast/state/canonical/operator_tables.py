@@ -121,7 +121,7 @@ class PartsTableReader:
         self._file = None
 
     def key_groups(self) -> list[int]:
-        """Of the parts of raw keyed state."""
+        """Key groups of the parts of raw keyed state."""
         return [one.first_key_group for one in self._row_groups]
 
     def read(self, parts: Sequence[int]) -> list[bytes]:

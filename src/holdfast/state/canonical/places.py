@@ -33,7 +33,7 @@ def file_name(name: str) -> str:
 
 
 def folder_name(name: str) -> str:
-    """The same for a folder at the top of a savepoint, where names that begin with ``_`` are Holdfast's own."""
+    """A name for a folder at the top of a savepoint, where names that begin with ``_`` are Holdfast's own."""
     found = file_name(name)
     return f"%5F{found[1:]}" if found.startswith("_") else found
 

@@ -91,7 +91,7 @@ class LocalImage:
 
     @property
     def deltas(self) -> Deltas:
-        """Those that its checkpoint has on top of these files."""
+        """Deltas that its checkpoint has on top of these files."""
         stored = self._stored()
         return NO_DELTAS if stored is None else stored.deltas
 
@@ -132,7 +132,7 @@ class LocalImage:
         return True
 
     def names(self) -> list[str]:
-        """Of the files that it takes to open the database."""
+        """Names of the files that it takes to open the database."""
         return sorted(path.name for path in self.database.iterdir() if not path.name.startswith(_NOT_NEEDED))
 
     def size_of(self, names: Iterable[str]) -> int:

@@ -28,7 +28,7 @@ def workers_of(driver: int) -> list[Process]:
 
 
 def _driver_port(executor: Process) -> int | None:
-    """Of ``--driver-url spark://CoarseGrainedScheduler@host:port``."""
+    """The port in ``--driver-url spark://CoarseGrainedScheduler@host:port``."""
     words = executor.command
     if _DRIVER_URL not in words[:-1]:
         return None

@@ -63,12 +63,12 @@ class Target:
 
     @property
     def log(self) -> Path:
-        """Of the driver that was started last."""
+        """The log of the driver that was started last."""
         return self._directory / f"driver-{len(self._drivers)}.log"
 
     @property
     def restarts(self) -> int:
-        """Of the driver, and of the job by each driver: those that it tells of at its logging level WARNING."""
+        """Restarts of the driver, and of the job by each driver, as its log tells them at the level WARNING."""
         attempts = sum(len(_RESTART.findall(driver.output)) for driver in self._drivers)
         return len(self._drivers) - 1 + attempts
 

@@ -1,0 +1,28 @@
+"""What the check of words finds, and leaves alone."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.kit.words import dangling_docstrings, home_made_words
+
+
+@pytest.mark.parametrize(
+    "line", ["windows by the clock", "a sum would go around", "sums that go around", "goes around 64"]
+)
+def test_home_made_words_are_found(line: str) -> None:
+    ((number, why),) = home_made_words(f"first\n{line}")
+    assert number == 2 and "a word of our own" in why
+
+
+def test_other_words_are_left_alone() -> None:
+    assert not list(home_made_words("processing time; a sum overflows; go around the corner"))
+
+
+@pytest.mark.parametrize("begin", ["Of", "Those", "That", "The same"])
+def test_docstrings_that_need_the_line_above_are_found(begin: str) -> None:
+    assert [line for line, _ in dangling_docstrings(f'def f():\n    """{begin} rows."""')] == [1]
+
+
+def test_docstrings_that_stand_alone_are_left_alone() -> None:
+    assert not list(dangling_docstrings('"""Rows of a job."""\nclass A:\n    """Offers rows."""'))
