@@ -188,7 +188,7 @@ CONTESTANTS = (
     _holdfast("lmdb-without-kept-plans", "LMDB, every epoch planned anew", ("average",)),
     _holdfast("lmdb-without-worker-daemon", "LMDB, Spark's own daemon of Python workers", ("average",)),
     _holdfast("lmdb-public:stream", "LMDB, known aggregates of Spark's stream, by its public API alone", ("totals",)),
-    _holdfast("lmdb-without-half-aggregations:stream", "LMDB, stream's rows combined in Python", ("totals",)),
+    _holdfast("lmdb-without-half-aggregations:stream", "LMDB, stream's rows combined in Python", _TOTALS),
     _holdfast("lmdb-without-file-manager:stream", "LMDB, stream with Spark's file manager", ("totals",)),
     _transform_with_state("row", "rows, state read and updated for every row", 120_000, (*_KEYED, "average-many")),
     _transform_with_state("pandas", "pandas, state read and updated for every row", 60_000),
