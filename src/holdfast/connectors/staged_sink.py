@@ -9,7 +9,8 @@ from contextlib import suppress
 from operator import attrgetter
 from typing import ClassVar
 
-from holdfast.connectors.staging import StagedRows, StagingTransaction, delete_staged, staged_names
+from holdfast.connectors.staged_files import delete_staged, staged_names
+from holdfast.connectors.staging import StagedRows, StagingTransaction
 from holdfast.errors import ProgramError, StorageError
 from holdfast.runtime.batch import Batch
 from holdfast.runtime.sink import TransactionName, TwoPhaseCommitSink

@@ -6,14 +6,13 @@ sink encodes them. Files lie where those of a ``FileSink`` would, below the stag
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Iterator
 
 import msgspec
-import xxhash
 
 from holdfast.connectors.file_access import size_of
-from holdfast.connectors.file_sink.naming import job_folder, staged_transaction, staging_folder, staging_path
+from holdfast.connectors.output_file import OutputFile
+from holdfast.connectors.staged_files import staging_path
 from holdfast.errors import CorruptFileError, TransactionError
 from holdfast.runtime.sink import TransactionName
 from holdfast.storage.checksum import check_file
@@ -88,49 +87,26 @@ class StagingTransaction:
         self._kind = kind
         self._storage = storage
         self._name = name
-        self._output: Any = None
-        self._stream: Any = None
-        self._digest = xxhash.xxh3_128()
-        self._size = 0
+        self._file: OutputFile | None = None
 
     def write(self, frame: bytes) -> None:
-        if self._stream is None:
-            self._output = self._storage.open_output(staging_path(self._name, 0, _SUFFIX))
-            self._stream = self._output.__enter__()
-        for part in (len(frame).to_bytes(4, "big"), frame):
-            self._stream.write(part)
-            self._digest.update(part)
-            self._size += len(part)
+        if self._file is None:
+            self._file = OutputFile(self._storage, staging_path(self._name, 0, _SUFFIX))
+        self._file.stream.write(len(frame).to_bytes(4, "big"))
+        self._file.stream.write(frame)
 
     def finish(self) -> StagedRows | None:
         """Make the file durable; None when no row was written."""
-        if self._stream is None:
+        if self._file is None:
             return None
-        self._output.__exit__(None, None, None)
-        return StagedRows(self._kind, self._storage.uri, self._name, self._size, self._digest.hexdigest())
+        with self._file:
+            pass  # It is durable when its block ends.
+        _, size, checksum = self._file.written()
+        return StagedRows(self._kind, self._storage.uri, self._name, size, checksum)
 
     def discard(self) -> None:
-        if self._stream is not None:
-            # An error is how a storage learns that nothing is to be published.
-            reason = _Discarded()
-            self._output.__exit__(type(reason), reason, None)
-
-
-class _Discarded(Exception):
-    """Not an error: the way out of a block whose file is not wanted."""
-
-
-def staged_names(storage: Storage, job_id: str) -> Iterable[TransactionName]:
-    """Transactions of a job that have files here, also those that were not written to their end."""
-    entries = storage.list(job_folder(job_id), recursive=True, temporaries=True)
-    names = {staged_transaction(job_id, entry.path) for entry in entries if not entry.is_dir}
-    return sorted(name for name in names if name is not None)
-
-
-def delete_staged(storage: Storage, name: TransactionName) -> None:
-    for entry in storage.list(staging_folder(name), temporaries=True):
-        if staged_transaction(name.job_id, entry.path) == name:
-            storage.delete(entry.path)
+        if self._file is not None:
+            self._file.discard()
 
 
 def _foreign(data: bytes, kind: str, why: str) -> TransactionError:

@@ -10,9 +10,10 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from holdfast.connectors.file_sink.formats import ParquetSinkFormat
-from holdfast.connectors.file_sink.naming import FileHandle, staging_folder
+from holdfast.connectors.file_sink.naming import FileHandle
 from holdfast.connectors.file_sink.publishing import check_staged
 from holdfast.connectors.file_sink.sink import FileSink
+from holdfast.connectors.staged_files import staging_folder
 from holdfast.errors import ProgramError, StorageError, TransactionError
 from holdfast.failpoints import failpoint
 from holdfast.runtime.batch import Batch

@@ -1,26 +1,18 @@
-"""Where a transaction's files are before and after its commit, and what its handle says.
+"""Names of the files that a ``FileSink`` commits, and what its handles say.
 
-Staging: ``<path>/_holdfast_staging/<job>/<operator>/<attempt>-<epoch>-<subtask>-<nonce>[.<n>]<suffix>``.
-Committed: ``<path>/[<bucket>/]<prefix>-<operator's hash>-<attempt>-<epoch>-<subtask>-<nonce>[-<n>]<suffix>``.
-The number is there from a transaction's second file on. A file that stays in staging for a later transaction has an
-empty one beside it, of its name and ``.held``, from the moment that a completed checkpoint holds it: it is then no open
-transaction any more. Should that one be lost: the handles of each checkpoint name everything that waits.
+Committed: ``<path>/[<bucket>/]<prefix>-<operator's hash>-<attempt>-<epoch>-<subtask>-<nonce>[-<n>]<suffix>``, with the
+number from a transaction's second file on. Before that they are in staging (``connectors/staged_files``).
 """
 
 from __future__ import annotations
 
-from urllib.parse import quote, unquote
-
 import msgspec
 import xxhash
 
+from holdfast.connectors.staged_files import job_of, staged_transaction, stem_of
 from holdfast.errors import TransactionError
 from holdfast.runtime.sink import TransactionName
-from holdfast.storage.filesystem import final_name
 
-#: Begins with an underscore, so that readers of the sink's path leave it out.
-STAGING = "_holdfast_staging"
-HELD = ".held"
 _VERSION = 1
 
 
@@ -87,44 +79,7 @@ class FileHandle(msgspec.Struct, frozen=True):
         return handle
 
 
-def job_folder(job_id: str) -> str:
-    return f"{STAGING}/{quote(job_id, safe='')}"
-
-
-def job_of(path: str) -> str:
-    """The job that a file in staging belongs to."""
-    return unquote(path.split("/")[1])
-
-
-def staging_folder(name: TransactionName) -> str:
-    return f"{job_folder(name.job_id)}/{quote(name.operator_id, safe='')}"
-
-
-def staging_path(name: TransactionName, number: int, suffix: str) -> str:
-    part = f".{number}" if number else ""
-    return f"{staging_folder(name)}/{_stem(name)}{part}{suffix}"
-
-
 def committed_name(name: TransactionName, number: int, prefix: str, suffix: str) -> str:
     operator = xxhash.xxh32_hexdigest(name.operator_id.encode())
     part = f"-{number}" if number else ""
-    return f"{prefix}-{operator}-{_stem(name)}{part}{suffix}"
-
-
-def staged_transaction(job_id: str, path: str) -> TransactionName | None:
-    """The transaction that a file in staging belongs to, also when it was not written to its end; None for a foreign
-    file."""
-    folder, _, file_name = path.rpartition("/")
-    stem = (final_name(file_name) or file_name).partition(".")[0]
-    try:
-        attempt, epoch, subtask, nonce = stem.split("-", 3)
-        operator_id = unquote(folder.rpartition("/")[2])
-        return TransactionName(job_id, operator_id, int(subtask), int(attempt), int(epoch), nonce)
-    except ValueError:
-        return None
-
-
-def _stem(name: TransactionName) -> str:
-    if not name.nonce or "." in name.nonce or "/" in name.nonce:
-        raise TransactionError(f"The nonce {name.nonce!r} of a transaction must be a part of a file name without '.'.")
-    return f"{name.attempt}-{name.epoch}-{name.subtask}-{name.nonce}"
+    return f"{prefix}-{operator}-{stem_of(name)}{part}{suffix}"

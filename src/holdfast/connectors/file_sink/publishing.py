@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from holdfast.connectors.file_access import make_durable, size_of
-from holdfast.connectors.file_sink.naming import HELD, FileHandle, StagedFile, Statement
+from holdfast.connectors.file_sink.naming import FileHandle, StagedFile, Statement
+from holdfast.connectors.staged_files import HELD
 from holdfast.errors import CorruptFileError, TransactionError
 from holdfast.failpoints import failpoint
 from holdfast.runtime.sink import TransactionName

@@ -24,19 +24,13 @@ from holdfast.connectors.file_sink.formats import (
 )
 from holdfast.connectors.file_sink.held import HeldFile, Moment
 from holdfast.connectors.file_sink.kept import KEPT_TYPE, KeptFiles, of_pickled
-from holdfast.connectors.file_sink.naming import (
-    HELD,
-    FileHandle,
-    Statement,
-    job_folder,
-    staged_transaction,
-    staging_folder,
-)
+from holdfast.connectors.file_sink.naming import FileHandle, Statement
 from holdfast.connectors.file_sink.options import BucketAssigner, FileSinkOptions, OutputFileConfig
 from holdfast.connectors.file_sink.partitions import type_in_files
 from holdfast.connectors.file_sink.publishing import publish
 from holdfast.connectors.file_sink.rolling import RollingPolicy
 from holdfast.connectors.file_sink.transaction import FileTransaction
+from holdfast.connectors.staged_files import delete_staged, staged_names
 from holdfast.errors import ProgramError, RestoreError, StorageError
 from holdfast.runtime.batch import Batch
 from holdfast.runtime.contracts import CheckpointedFunction
@@ -44,7 +38,7 @@ from holdfast.runtime.epoch import EpochEnd
 from holdfast.runtime.sink import TransactionName, TwoPhaseCommitSink
 from holdfast.state.descriptors import ListStateDescriptor
 from holdfast.state.handles import SnapshotType
-from holdfast.storage.filesystem import FileEntry, Storage
+from holdfast.storage.filesystem import Storage
 from holdfast.types.durations import milliseconds_of
 from holdfast.types.resolve import resolve
 
@@ -218,14 +212,10 @@ class FileSink(TwoPhaseCommitSink, CheckpointedFunction):
 
     def open_transactions(self, job_id: str) -> Iterable[TransactionName]:
         """All that the job has in staging below this path: also of another sink of the job, if two share a path."""
-        entries = self._storage.list(job_folder(job_id), recursive=True, temporaries=True)
-        names = {staged_transaction(job_id, entry.path) for entry in _not_held(entries)}
-        return sorted(name for name in names if name is not None)
+        return staged_names(self._storage, job_id)
 
     def abort(self, name: TransactionName) -> None:
-        for entry in _not_held(self._storage.list(staging_folder(name), temporaries=True)):
-            if staged_transaction(name.job_id, entry.path) == name:
-                self._storage.delete(entry.path)
+        delete_staged(self._storage, name)
 
     def name_of(self, handle: bytes) -> TransactionName:
         return FileHandle.decode(handle).name
@@ -264,13 +254,6 @@ class FileSink(TwoPhaseCommitSink, CheckpointedFunction):
             )
         logger.warning("%d files that waited in staging were published since, the first is %s", len(lost), location)
         self._kept.held = [file for file in self._kept.held if file not in lost]
-
-
-def _not_held(entries: Iterable[FileEntry]) -> list[FileEntry]:
-    """Files that no completed checkpoint wants to stay."""
-    files = [entry for entry in entries if not entry.is_dir]
-    held = {entry.path for entry in files if entry.path.endswith(HELD)}
-    return [entry for entry in files if entry.path not in held and entry.path + HELD not in held]
 
 
 class RowFormatBuilder:

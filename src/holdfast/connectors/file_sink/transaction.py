@@ -12,10 +12,12 @@ import pyarrow as pa
 from holdfast.connectors.file_sink.compaction import ConcatFileCompactor, FileCompactor
 from holdfast.connectors.file_sink.formats import SinkFormat
 from holdfast.connectors.file_sink.held import HeldFile, packed
-from holdfast.connectors.file_sink.naming import StagedFile, committed_name, staging_path
+from holdfast.connectors.file_sink.naming import StagedFile, committed_name
 from holdfast.connectors.file_sink.options import FileSinkOptions
-from holdfast.connectors.file_sink.part import OutputFile, Part
+from holdfast.connectors.file_sink.part import Part
 from holdfast.connectors.file_sink.partitions import PartitionSplitter, type_in_files
+from holdfast.connectors.output_file import OutputFile
+from holdfast.connectors.staged_files import staging_path
 from holdfast.errors import CorruptFileError, TransactionError
 from holdfast.failpoints import failpoint
 from holdfast.runtime.batch import Batch
