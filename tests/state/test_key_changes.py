@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.state.key_changes import keeps_hash, key_change
 from holdfast.state.keys import KeyCodec
 from holdfast.types.bare import bare
+from holdfast.types.key_changes import keeps_hash, key_change
 from holdfast.types.typeinfo import TypeInformation, Types
 
 BYTE, SHORT, INT, LONG = Types.BYTE(), Types.SHORT(), Types.INT(), Types.LONG()

@@ -19,16 +19,16 @@ from holdfast.state.canonical.schema import ValueFields
 from holdfast.state.cells import Cells
 from holdfast.state.columnar_values import fits_columns
 from holdfast.state.handles import StateMeta
-from holdfast.state.key_changes import keeps_hash, key_change
 from holdfast.state.keys import KeyCodec
-from holdfast.state.serializers import compatibility, migrate, serializer_for, serializer_from_snapshot
-from holdfast.state.type_changes import loses_nothing
+from holdfast.state.serializers import Serializer, compatibility, migrate, serializer_for, serializer_from_snapshot
 from holdfast.types.arrow import row_reader, row_writer, schema_of
 from holdfast.types.avro import avro_type
 from holdfast.types.bare import bare
 from holdfast.types.ddl import parse_ddl
+from holdfast.types.key_changes import keeps_hash, key_change
 from holdfast.types.left_open import is_pickled
 from holdfast.types.resolve import resolve
+from holdfast.types.type_changes import loses_nothing
 from holdfast.types.typeinfo import BasicType, BasicTypeInfo, TypeInformation, Types
 from tests.types.samples import TYPES, TypeSample
 
@@ -172,9 +172,13 @@ def _changes(old: TypeInformation, types: dict[str, TypeInformation]) -> dict[st
             "keeps apart": loses_nothing(old, new),
             "keys follow": key_change(old, new) is not None,
             "keeps hash": keeps_hash(old, new),
-            "migrated": [_error(lambda v=v: migrate(writer, reader, writer.encode(v)).hex()) for v in values],
+            "migrated": [_migrated(writer, reader, value) for value in values],
         }
     return found
+
+
+def _migrated(old: Serializer, new: Serializer, value: Any) -> str:
+    return _error(lambda: migrate(old, new, old.encode(value)).hex())
 
 
 def _names(sample: TypeSample) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from holdfast.state.serializers import Serializer
-from holdfast.state.storage_forms import form_of
+from holdfast.types.storage_forms import form_of
 from holdfast.types.typeinfo import BasicTypeInfo, PickledBytesTypeInfo, TupleTypeInfo, TypeInformation
 
 #: The elements of a list that one flush wrote, as one stored value.

@@ -14,10 +14,10 @@ from typing import Any
 
 from holdfast.errors import StateMigrationError
 from holdfast.state.handles import KeyedSnapshot
-from holdfast.state.key_changes import keeps_hash, key_change
 from holdfast.state.keys import KeyCodec
 from holdfast.state.versions import StepFailed, Steps, Versions, run_steps, why_failed
 from holdfast.types.bare import bare
+from holdfast.types.key_changes import keeps_hash, key_change
 from holdfast.types.typeinfo import TypeInformation
 
 #: From the name of a state and two values of it, the older key's first, to the value of the key that both became.

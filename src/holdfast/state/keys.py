@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 
 from holdfast.errors import NullKeyError, ProgramError, StateMigrationError, StateTypeError
-from holdfast.state.date_times import timestamp_of, utc_timestamp_of
-from holdfast.state.key_composites import ElementsForm, FieldsForm
-from holdfast.state.key_forms import (
+from holdfast.types.date_times import timestamp_of, utc_timestamp_of
+from holdfast.types.key_composites import ElementsForm, FieldsForm
+from holdfast.types.key_forms import (
     BigDecimalForm,
     BigIntegerForm,
     BooleanForm,
@@ -22,9 +22,8 @@ from holdfast.state.key_forms import (
     KeyForm,
     StringForm,
 )
-from holdfast.state.key_times import DateForm, InstantForm, TimeForm, TimestampForm
-from holdfast.state.key_undeclared import UndeclaredForm
-from holdfast.state.xxhash64 import KEY_HASH, Int64Array, hash_columns
+from holdfast.types.key_times import DateForm, InstantForm, TimeForm, TimestampForm
+from holdfast.types.key_undeclared import UndeclaredForm
 from holdfast.types.typeinfo import (
     BasicType,
     BasicTypeInfo,
@@ -35,6 +34,7 @@ from holdfast.types.typeinfo import (
     TypeInformation,
     Types,
 )
+from holdfast.types.xxhash64 import KEY_HASH, Int64Array, hash_columns
 
 __all__ = ["KEY_HASH", "KeyCodec"]
 

@@ -11,7 +11,6 @@ from holdfast.errors import StateMigrationError
 from holdfast.state.cells import pack_elements, unpack_elements
 from holdfast.state.descriptors import StateDescriptor
 from holdfast.state.handles import StateMeta
-from holdfast.state.key_changes import key_change
 from holdfast.state.keys import KeyCodec
 from holdfast.state.serializers import (
     Compatibility,
@@ -24,6 +23,7 @@ from holdfast.state.serializers import (
 from holdfast.state.ttl_cells import restamped
 from holdfast.state.versions import Steps, run_pair_steps, run_steps
 from holdfast.types.bare import bare
+from holdfast.types.key_changes import key_change
 from holdfast.types.typeinfo import TypeInformation
 
 #: From a stored value to the one that takes its place; None drops it.

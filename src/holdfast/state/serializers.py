@@ -19,12 +19,12 @@ from typing import Any
 import msgspec
 
 from holdfast.errors import StateMigrationError, StateTypeError
-from holdfast.state.storage_forms import form_of
-from holdfast.state.storage_scalars import Form, Mismatch
-from holdfast.state.type_changes import change_between
 from holdfast.types import pickling
 from holdfast.types.bare import bare
 from holdfast.types.instant import Instant
+from holdfast.types.storage_forms import form_of
+from holdfast.types.storage_scalars import Form, Mismatch
+from holdfast.types.type_changes import change_between
 from holdfast.types.typeinfo import PickledBytesTypeInfo, TypeInformation
 
 SNAPSHOT_VERSION = 1

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.state.canonical.columns import Column
 from holdfast.state.canonical.key_columns import key_column
 from holdfast.state.canonical.places import file_name, folder_name
 from holdfast.state.canonical.schema import ValueFields
 from holdfast.state.keys import KeyCodec
 from holdfast.state.serializers import serializer_for
+from holdfast.types.table_columns import Column
 from holdfast.types.typeinfo import Types
 from tests.state.canonical.typed_values import KEY_TYPES, SCALARS, VALUE_TYPES
 

@@ -11,10 +11,9 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from holdfast.state.canonical.columns import Column, elements, fixed_width, packed, plain, struct, text
 from holdfast.state.canonical.stored_columns import big_integers
 from holdfast.state.keys import KeyCodec
-from holdfast.state.xxhash64 import big_integer_bytes
+from holdfast.types.table_columns import Column, elements, fixed_width, packed, plain, struct, text
 from holdfast.types.typeinfo import (
     BasicType,
     BasicTypeInfo,
@@ -24,6 +23,7 @@ from holdfast.types.typeinfo import (
     PickledBytesTypeInfo,
     TypeInformation,
 )
+from holdfast.types.xxhash64 import big_integer_bytes
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(list[bytes | None]).decode

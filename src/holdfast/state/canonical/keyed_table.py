@@ -24,7 +24,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from holdfast.state.canonical.columns import Column, fixed_width
 from holdfast.state.canonical.key_columns import key_column, readable
 from holdfast.state.canonical.schema import ValueFields, table_schema, type_of, typed_field
 from holdfast.state.cells import pack_elements, unpack_elements
@@ -33,6 +32,7 @@ from holdfast.state.keyed_state import VOID
 from holdfast.state.keys import KeyCodec
 from holdfast.state.layout import HEAD_LENGTH, group_bytes, id_bytes, number_bytes, read_group, read_sized, sized
 from holdfast.state.ttl_cells import STAMP
+from holdfast.types.table_columns import Column, fixed_width
 from holdfast.types.typeinfo import PickledBytesTypeInfo
 
 KEY_GROUP = "key_group"

@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from holdfast.state.canonical.columns import Column
 from holdfast.state.canonical.stored_columns import value_column
+from holdfast.types.table_columns import Column
 from holdfast.types.typeinfo import PickledBytesTypeInfo, TypeInformation
 
 FORMAT = "holdfast-table"

@@ -15,10 +15,9 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from holdfast.state.canonical.columns import Column, counted, elements, mapping, plain
-from holdfast.state.canonical.columns import struct as struct_column
-from holdfast.state.storage_forms import form_of
-from holdfast.state.xxhash64 import big_integer_bytes
+from holdfast.types.storage_forms import form_of
+from holdfast.types.table_columns import Column, counted, elements, mapping, plain
+from holdfast.types.table_columns import struct as struct_column
 from holdfast.types.typeinfo import (
     BasicType,
     BasicTypeInfo,
@@ -29,6 +28,7 @@ from holdfast.types.typeinfo import (
     PickledBytesTypeInfo,
     TypeInformation,
 )
+from holdfast.types.xxhash64 import big_integer_bytes
 
 _encode = msgspec.msgpack.Encoder().encode
 _ARRAY = struct.Struct(">BI")
@@ -87,7 +87,7 @@ _BASIC: dict[BasicType, Column] = {
 
 
 def _column(type_info: TypeInformation) -> Column:
-    """The column of stored values (see state/storage_forms.py)."""
+    """The column of stored values (see types/storage_forms.py)."""
     if isinstance(type_info, BasicTypeInfo):
         return _BASIC[type_info.basic]
     if isinstance(type_info, DecimalTypeInfo):

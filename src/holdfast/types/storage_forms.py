@@ -10,10 +10,10 @@ from collections.abc import Callable, Sequence
 from operator import attrgetter
 from typing import Any
 
-from holdfast.state.storage_scalars import Form, Mismatch, basic_form, decimal_form
 from holdfast.types import pickling
 from holdfast.types.classes import qualified_name
 from holdfast.types.row import Row
+from holdfast.types.storage_scalars import Form, Mismatch, basic_form, decimal_form
 from holdfast.types.typeinfo import (
     BasicTypeInfo,
     ClassTypeInfo,

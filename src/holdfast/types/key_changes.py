@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from holdfast.state.type_changes import NamedFields, change_between, loses_nothing, named_alike, sources_of
-from holdfast.state.xxhash64 import MAX_LONG_DIGITS
+from holdfast.types.type_changes import NamedFields, change_between, loses_nothing, named_alike, sources_of
 from holdfast.types.typeinfo import (
     BasicType,
     BasicTypeInfo,
@@ -19,6 +18,7 @@ from holdfast.types.typeinfo import (
     FieldsTypeInfo,
     TypeInformation,
 )
+from holdfast.types.xxhash64 import MAX_LONG_DIGITS
 
 #: From a key of the old type to what the new type takes for it.
 KeyChange = Callable[[Any], Any]

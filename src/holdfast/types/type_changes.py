@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from holdfast.state.storage_forms import form_of
+from holdfast.types.storage_forms import form_of
 from holdfast.types.typeinfo import (
     BasicType,
     BasicTypeInfo,

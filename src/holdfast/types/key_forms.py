@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from holdfast.errors import NullKeyError, StateTypeError
-from holdfast.state import xxhash64
+from holdfast.types import xxhash64
 
 _NAN = float("nan")
 #: wide enough that no decimal of a key is rounded by the context

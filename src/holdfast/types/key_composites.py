@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from holdfast.state import xxhash64
-from holdfast.state.key_forms import KeyForm
+from holdfast.types import xxhash64
 from holdfast.types.classes import CLASS_KINDS
+from holdfast.types.key_forms import KeyForm
 from holdfast.types.row import Row
 from holdfast.types.typeinfo import ClassTypeInfo, FieldsTypeInfo, RowTypeInfo, TupleTypeInfo
 

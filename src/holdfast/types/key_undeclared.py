@@ -14,10 +14,11 @@ import numpy as np
 import pyarrow as pa
 
 from holdfast.errors import StateTypeError
-from holdfast.state import xxhash64
-from holdfast.state.date_times import timestamp_of, utc_timestamp_of
-from holdfast.state.key_composites import ElementsForm
-from holdfast.state.key_forms import (
+from holdfast.types import xxhash64
+from holdfast.types.date_times import timestamp_of, utc_timestamp_of
+from holdfast.types.instant import Instant
+from holdfast.types.key_composites import ElementsForm
+from holdfast.types.key_forms import (
     BigDecimalForm,
     BigIntegerForm,
     BooleanForm,
@@ -27,8 +28,7 @@ from holdfast.state.key_forms import (
     KeyForm,
     StringForm,
 )
-from holdfast.state.key_times import DateForm, InstantForm, TimeForm, TimestampForm
-from holdfast.types.instant import Instant
+from holdfast.types.key_times import DateForm, InstantForm, TimeForm, TimestampForm
 from holdfast.types.row import Row
 
 _encode_row = msgspec.msgpack.Encoder().encode

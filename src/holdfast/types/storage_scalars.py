@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import msgspec
 import numpy as np
 
-from holdfast.state.date_times import (
+from holdfast.types.date_times import (
     date_of,
     day_micros_of,
     days_of,
@@ -21,9 +21,9 @@ from holdfast.state.date_times import (
     timestamp_of,
     utc_timestamp_of,
 )
-from holdfast.state.xxhash64 import big_integer_bytes
 from holdfast.types.instant import Instant
 from holdfast.types.typeinfo import BasicType, BasicTypeInfo, DecimalTypeInfo, TypeInformation
+from holdfast.types.xxhash64 import big_integer_bytes
 
 
 class Mismatch(Exception):
