@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from holdfast.errors import HoldfastError
-from holdfast.runtime.partitioners import _plain_forms
+from holdfast.runtime.partitioners import _FORMS
 from holdfast.state.canonical.keyed_table import KeyedTable, KeyFields
 from holdfast.state.canonical.schema import ValueFields
 from holdfast.state.cells import Cells
@@ -23,12 +23,9 @@ from holdfast.state.keys import KeyCodec
 from holdfast.state.serializers import Serializer, compatibility, migrate, serializer_for, serializer_from_snapshot
 from holdfast.types.arrow import row_reader, row_writer, schema_of
 from holdfast.types.avro import avro_type
-from holdfast.types.bare import bare
 from holdfast.types.ddl import parse_ddl
-from holdfast.types.key_changes import keeps_hash, key_change
-from holdfast.types.left_open import is_pickled
 from holdfast.types.resolve import resolve
-from holdfast.types.type_changes import loses_nothing
+from holdfast.types.type_changes import keeps_hash, key_change, loses_nothing
 from holdfast.types.typeinfo import BasicType, BasicTypeInfo, TypeInformation, Types
 from tests.types.samples import TYPES, TypeSample
 
@@ -83,8 +80,8 @@ def _described(type_info: TypeInformation) -> dict[str, Any]:
     return {
         "text": [str(type_info), repr(type_info)],
         "immutable": type_info.immutable,
-        "pickled": is_pickled(type_info),
-        "bare": bare(type_info).to_json(),
+        "pickled": type_info.pickled,
+        "bare": type_info.bare().to_json(),
         "arrow": [str(type_info.arrow_type()), _fields(schema_of(type_info))],
         "snapshot": snapshot,
         "read again": serializer_from_snapshot(snapshot).snapshot(),
@@ -139,10 +136,10 @@ def _keys(sample: TypeSample) -> dict[str, Any]:
         "decoded": [repr(codec.decode(data)) for data in encoded],
         "columns of a savepoint": _fields(fields.fields()),
         "savepoint": [repr(column.to_pylist()) for column in fields.write(encoded)],
-        "travels as": sorted(_plain_forms(sample.type_info)),
+        "travels as": sorted(_FORMS[cls] for cls in codec.normal_classes),
         "rejected": _error(lambda: codec.encode(_Foreign())),
     }
-    if not is_pickled(sample.type_info):
+    if not sample.type_info.pickled:
         column = pa.concat_arrays([pa.array([], sample.type_info.arrow_type()), _column(sample, keys)])
         found["hash of columns"] = codec.hash_array(column).tolist()
         found["same column"] = repr(codec.same_column(column).to_pylist())

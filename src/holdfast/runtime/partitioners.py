@@ -18,7 +18,7 @@ from holdfast.runtime.contracts import call
 from holdfast.runtime.failures import function_failure
 from holdfast.state.keys import KeyCodec
 from holdfast.types.columns import Column
-from holdfast.types.typeinfo import BasicType, BasicTypeInfo, PickledBytesTypeInfo, TypeInformation
+from holdfast.types.typeinfo import TypeInformation
 
 if TYPE_CHECKING:
     from holdfast.runtime.context import RuntimeContext
@@ -234,16 +234,8 @@ class _ByColumns(BoundPartitioner):
         return Route(self._targets.of(hashes), keys=KeyColumn(COLUMNS), hashes=hashes)
 
 
-def _plain_forms(key_type: TypeInformation) -> frozenset[str]:
-    """Forms in which a key that is already what its type casts to may travel."""
-    if isinstance(key_type, PickledBytesTypeInfo):
-        return frozenset({LONG, STRING})
-    if isinstance(key_type, BasicTypeInfo):
-        if key_type.basic in (BasicType.BYTE, BasicType.SHORT, BasicType.INT, BasicType.LONG):
-            return frozenset({LONG})
-        if key_type.basic is BasicType.STRING:
-            return frozenset({STRING})
-    return frozenset()
+#: The forms in which keys of a class travel.
+_FORMS: dict[type, str] = {int: LONG, str: STRING}
 
 
 class _BySelector(BoundPartitioner):
@@ -253,7 +245,8 @@ class _BySelector(BoundPartitioner):
         self._codec = codec
         self._targets = targets
         self._where = where
-        self._plain_forms = _plain_forms(codec.type_info)
+        #: Forms in which a key that is already what its type casts to may travel.
+        self._plain_forms = frozenset(_FORMS[cls] for cls in codec.normal_classes)
 
     def open(self, runtime_context: RuntimeContext) -> None:
         self._call("set_runtime_context", runtime_context)

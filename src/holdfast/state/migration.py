@@ -1,5 +1,4 @@
-"""Restored state meets the program that asks for it: same, migrated, or refused. The rules; rewriting.py applies them.
-"""
+"""Restored state meets the program that asks for it: same, migrated, or refused. The rules; rewriting.py applies them."""
 
 from __future__ import annotations
 
@@ -22,8 +21,7 @@ from holdfast.state.serializers import (
 )
 from holdfast.state.ttl_cells import restamped
 from holdfast.state.versions import Steps, run_pair_steps, run_steps
-from holdfast.types.bare import bare
-from holdfast.types.key_changes import key_change
+from holdfast.types.type_changes import key_change
 from holdfast.types.typeinfo import TypeInformation
 
 #: From a stored value to the one that takes its place; None drops it.
@@ -69,7 +67,7 @@ def rewrite_for(
 
 def map_key_change(old: dict[str, Any], new: KeyCodec) -> Callable[[bytes], bytes] | None:
     """How stored map keys become those of ``new``; None where the types do not allow it."""
-    old_type = bare(TypeInformation.from_json(old["type"]))
+    old_type = TypeInformation.from_json(old["type"]).bare()
     change = key_change(TypeInformation.from_json(old["type"]), new.type_info)
     if change is None:
         return None
@@ -129,7 +127,7 @@ def _value_by_steps(steps: Steps, old: Serializer, new: Serializer) -> Rewrite:
 
 
 def _map_by_steps(steps: Steps, known: StateMeta, wanted: StateMeta, values: Serializer, now: int) -> EntryRewrite:
-    old_type = bare(TypeInformation.from_json(known.serializers["map_key"]["type"]))
+    old_type = TypeInformation.from_json(known.serializers["map_key"]["type"]).bare()
     decode_key, encode_key = KeyCodec.for_type(old_type).decode, _map_keys(wanted).encode
     decode, encode = old_values(known.serializers["value"]).decode, values.encode
 

@@ -19,13 +19,10 @@ from typing import Any
 import msgspec
 
 from holdfast.errors import StateMigrationError, StateTypeError
-from holdfast.types import pickling
-from holdfast.types.bare import bare
+from holdfast.types.contract import TypeInformation
 from holdfast.types.instant import Instant
-from holdfast.types.storage_forms import form_of
 from holdfast.types.storage_scalars import Form, Mismatch
 from holdfast.types.type_changes import change_between
-from holdfast.types.typeinfo import PickledBytesTypeInfo, TypeInformation
 
 SNAPSHOT_VERSION = 1
 
@@ -51,11 +48,11 @@ class Serializer:
         self.immutable: bool = type_info.immutable
         self.encode: Callable[[Any], bytes]
         self.decode: Callable[[bytes], Any]
-        self.form: Form = form_of(type_info)
-        if isinstance(type_info, PickledBytesTypeInfo):
-            self.encode, self.decode = _pickler(type_info, self.form), pickling.loads
-        else:
+        self.form: Form = type_info.stored_form()
+        if self.form.framed:
             self.encode, self.decode = _encoder(type_info, self.form), _decoder(self.form)
+        else:
+            self.encode, self.decode = _unframed_encoder(type_info, self.form), _unframed_decoder(self.form)
 
     def encode_many(self, values: Sequence[Any]) -> list[bytes]:
         """``encode`` of each; what most values are is checked for all of them at once."""
@@ -119,7 +116,7 @@ def old_values(snapshot: dict[str, Any]) -> Serializer:
     """A serializer of values that a function of the program migrates: instances are rows, since their class may
     have changed, or gone, since then.
     """
-    return Serializer(bare(serializer_from_snapshot(snapshot).type_info))
+    return Serializer(serializer_from_snapshot(snapshot).type_info.bare())
 
 
 class Compatibility(Enum):
@@ -183,8 +180,8 @@ def _encoder(type_info: TypeInformation, form: Form) -> Callable[[Any], bytes]:
     return encode
 
 
-def _pickler(type_info: TypeInformation, form: Form) -> Callable[[Any], bytes]:
-    """Pickled values need no frame around them."""
+def _unframed_encoder(type_info: TypeInformation, form: Form) -> Callable[[Any], bytes]:
+    """The stored value is bytes already, as that of pickled values is."""
 
     def encode(value: Any) -> bytes:
         try:
@@ -202,6 +199,11 @@ def _decoder(form: Form) -> Callable[[bytes], Any]:
     if unpack is None:
         return decode
     return lambda data: unpack(decode(data))
+
+
+def _unframed_decoder(form: Form) -> Callable[[bytes], Any]:
+    assert form.unpack is not None, "bytes that stand for themselves are a BYTES, which has a frame"
+    return form.unpack
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import reprlib
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from decimal import Decimal
 from enum import Enum
 from typing import Any, NoReturn
@@ -61,6 +61,10 @@ class UndeclaredRowForm(KeyForm):
 
 class UndeclaredForm(KeyForm):
     """Keys without a declared type: a tag byte tells 1, 1.0, True, "1" and b"1" apart. Ints are long, floats double."""
+
+    normal = frozenset([int, str])
+    hashed_together: Mapping[type, pa.DataType] = {int: pa.int64(), str: pa.string()}
+    casts_columns = False
 
     def __init__(self) -> None:
         super().__init__("")
