@@ -339,9 +339,20 @@ class KeyReader:
 
     def _from_columns(self, batch: pa.RecordBatch) -> list[Any]:
         columns = [batch.column(name) for name in self._columns]
-        keys: list[Any] = (
-            columns[0].to_pylist() if len(columns) == 1 else list(zip(*(c.to_pylist() for c in columns), strict=True))
-        )
-        if len(columns) == 1 and (pa.types.is_integer(columns[0].type) or pa.types.is_string(columns[0].type)):
+        parts = [read(column) for read, column in zip(self._readers, columns, strict=True)]
+        keys: list[Any] = parts[0] if len(parts) == 1 else list(zip(*parts, strict=True))
+        if len(columns) == 1 and _class_in(columns[0].type) in self._codec.normal_classes:
             return keys
         return [self._codec.normalise(key) for key in keys]
+
+    @cached_property
+    def _readers(self) -> list[Callable[[pa.Array], list[Any]]]:
+        """Of the columns of the key; one whose type was left open has the values that Arrow gives."""
+        key_type = self._codec.type_info
+        types = (key_type,) if len(self._columns) == 1 else key_type.parts
+        return [Column(one, "the keys of the stream").read if one.declared else pa.Array.to_pylist for one in types]
+
+
+def _class_in(column_type: pa.DataType) -> type | None:
+    """The class of values in columns of whole numbers and of text."""
+    return int if pa.types.is_integer(column_type) else str if pa.types.is_string(column_type) else None
