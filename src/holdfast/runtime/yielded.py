@@ -12,12 +12,9 @@ from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Any
 
-from holdfast.runtime.output_tag import OutputTag
 from holdfast.runtime.plan import OperatorSpec
-from holdfast.state.serializers import IMMUTABLE_CLASSES
+from holdfast.types.immutable import IMMUTABLE_CLASSES
 from holdfast.types.row import Row, RowKind
-
-_UNCHANGEABLE = IMMUTABLE_CLASSES | {OutputTag}
 
 Results = Iterable[Any]
 
@@ -47,10 +44,10 @@ def copied(value: Any) -> Any:
     another task either.
     """
     kind: Any = type(value)
-    if kind in _UNCHANGEABLE:
+    if kind in IMMUTABLE_CLASSES:
         return value
     if kind is tuple:
-        return value if _UNCHANGEABLE.issuperset(map(type, value)) else tuple(map(copied, value))
+        return value if IMMUTABLE_CLASSES.issuperset(map(type, value)) else tuple(map(copied, value))
     if kind is list:
         return list(map(copied, value))
     if kind is dict:

@@ -1,4 +1,5 @@
-"""Restored state meets the program that asks for it: same, migrated, or refused. The rules; rewriting.py applies them."""
+"""Restored state meets the program that asks for it: same, migrated, or refused. The rules; rewriting.py applies them.
+"""
 
 from __future__ import annotations
 

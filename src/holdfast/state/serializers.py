@@ -7,10 +7,8 @@ read them.
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from decimal import Decimal
 from enum import Enum
 from functools import cached_property
 from operator import itemgetter
@@ -20,7 +18,7 @@ import msgspec
 
 from holdfast.errors import StateMigrationError, StateTypeError
 from holdfast.types.contract import TypeInformation
-from holdfast.types.instant import Instant
+from holdfast.types.immutable import IMMUTABLE_CLASSES
 from holdfast.types.storage_scalars import Form, Mismatch
 from holdfast.types.type_changes import change_between
 
@@ -29,9 +27,7 @@ SNAPSHOT_VERSION = 1
 _encode = msgspec.msgpack.Encoder().encode
 #: Fewer values, as those of one entry of a map or of a short list, are encoded faster one by one.
 _TOGETHER = 16
-IMMUTABLE_CLASSES = frozenset(
-    [type(None), bool, int, float, complex, str, bytes, Decimal, Instant, dt.date, dt.time, dt.datetime, dt.timedelta]
-)
+
 
 
 class Serializer:

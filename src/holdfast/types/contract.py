@@ -72,6 +72,11 @@ class TypeInformation(ABC):
         return Names()
 
     @classmethod
+    def immutable_classes(cls) -> tuple[type, ...]:
+        """Classes of values that nothing can change in place, besides those of Python that are known as such."""
+        return ()
+
+    @classmethod
     def takes(cls, candidate: Any) -> bool:
         """Whether a class of a program is declared by a type of this class."""
         return False

@@ -14,6 +14,7 @@ from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from holdfast.errors import ProgramError
+from holdfast.types.immutable import declare_immutable
 
 if TYPE_CHECKING:
     from holdfast.types.contract import TypeInformation
@@ -84,6 +85,7 @@ def register_type(cls: T) -> T:
         _class_kinds[:] = [*(one for one in _class_kinds if one.kind != cls.kind), cls]
     for about, table in _tables:
         table.update(getattr(names, about))
+    declare_immutable(*cls.immutable_classes())
     return cls
 
 
