@@ -200,7 +200,21 @@ def test_changes(sample: TypeSample) -> None:
 
 
 @each_type
+def test_keys_that_arrow_tells_apart(sample: TypeSample) -> None:
+    """A column groups keys as their stored bytes do: both zeros and all forms of a decimal are one key elsewhere."""
+    if sample.type_info.key_in_arrow:
+        assert sample.type_info.key_form().trivial_identity
+        keys = [*sample.values, *sample.values]
+        encoded = list(map(KeyCodec.for_type(sample.type_info).encode, keys))
+        codes = column_of(sample.type_info, keys).dictionary_encode().indices.to_pylist()
+        assert codes == [encoded.index(data) for data in encoded]
+
+
+@each_type
 def test_numbers_for_numpy(sample: TypeSample) -> None:
+    if sample.type_info.number is not None:
+        assert sample.type_info.in_numpy
+        assert {type(value) for value in sample.values} == {sample.type_info.number}
     if sample.type_info.in_numpy:
         numbers = column_of(sample.type_info, sample.values).to_numpy(zero_copy_only=False)
         assert numbers.dtype.kind in "iufb"

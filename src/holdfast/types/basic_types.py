@@ -77,6 +77,8 @@ class Description:
     wider: tuple[BasicType, ...] = ()
     #: Types of one hash family hash a key alike; None: nothing else does.
     hash_family: str | None = None
+    #: Of numbers of a fixed width: int or float.
+    number: type | None = None
     in_numpy: bool = False
     key_in_arrow: bool = False
     python: tuple[type, ...] = ()
@@ -96,6 +98,7 @@ def _whole_number(bits: int, code: str, arrow: pa.DataType) -> Description:
         column=plain(arrow),
         key_column=packed(arrow, f">i{bits // 8}", f"i{bits // 8}"),
         refused=(bool,),
+        number=int,
         in_numpy=True,
         key_in_arrow=True,
     )
@@ -111,6 +114,7 @@ def _real_number(bits: int, code: str, arrow: pa.DataType) -> Description:
         column=plain(pa.float64()),
         key_column=packed(arrow, f">f{bits // 8}", f"f{bits // 8}"),
         refused=(bool, decimal.Decimal),
+        number=float,
         in_numpy=True,
     )
 

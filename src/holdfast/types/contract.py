@@ -135,6 +135,11 @@ class TypeInformation(ABC):
         """Whether values are numbers, or booleans, that a column of numpy holds as they are."""
         return False
 
+    @property
+    def number(self) -> type | None:
+        """The class of values that are numbers of a fixed width: int or float."""
+        return None
+
     # -- keys
 
     def key_form(self) -> KeyForm:

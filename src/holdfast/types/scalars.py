@@ -98,6 +98,10 @@ class BasicTypeInfo(TypeInformation):
     def in_numpy(self) -> bool:
         return self._description.in_numpy
 
+    @property
+    def number(self) -> type | None:
+        return self._description.number
+
     def key_form(self) -> KeyForm:
         return self._description.key(self.basic.name)
 
