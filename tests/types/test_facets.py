@@ -50,8 +50,8 @@ def column_of(type_info: TypeInformation, values: Sequence[Any]) -> pa.Array:
 
 
 def test_every_type_has_a_row() -> None:
-    with_row = {sample.type_info.kind for sample in ALL.values()}
-    assert with_row == {cls.kind for cls in registered_types()}
+    with_row = {sample.type_info.kind for sample in TYPES.values()}
+    assert with_row == {cls.kind for cls in registered_types() if cls.__module__.startswith("holdfast.")}
     assert {BasicTypeInfo(basic) for basic in BasicType} <= {sample.type_info for sample in TYPES.values()}
     assert all(sample.values for sample in ALL.values())
 

@@ -347,7 +347,7 @@ class KeyReader:
 
     @cached_property
     def _readers(self) -> list[Callable[[pa.Array], list[Any]]]:
-        """Of the columns of the key; one whose type was left open has the values that Arrow gives."""
+        """One for each column of the key; a column whose type was left open has the values that Arrow gives."""
         key_type = self._codec.type_info
         types = (key_type,) if len(self._columns) == 1 else key_type.parts
         return [Column(one, "the keys of the stream").read if one.declared else pa.Array.to_pylist for one in types]
