@@ -341,7 +341,7 @@ class KeyReader:
         columns = [batch.column(name) for name in self._columns]
         parts = [read(column) for read, column in zip(self._readers, columns, strict=True)]
         keys: list[Any] = parts[0] if len(parts) == 1 else list(zip(*parts, strict=True))
-        if len(columns) == 1 and _class_in(columns[0].type) in self._codec.normal_classes:
+        if len(columns) == 1 and _class_in(columns[0].type) in self._codec.column_classes:
             return keys
         return [self._codec.normalise(key) for key in keys]
 

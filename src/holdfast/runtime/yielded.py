@@ -16,6 +16,9 @@ from holdfast.runtime.plan import OperatorSpec
 from holdfast.types.immutable import IMMUTABLE_CLASSES
 from holdfast.types.row import Row, RowKind
 
+#: The set itself: it grows with types that are registered.
+_UNCHANGEABLE = IMMUTABLE_CLASSES
+
 Results = Iterable[Any]
 
 
@@ -44,10 +47,10 @@ def copied(value: Any) -> Any:
     another task either.
     """
     kind: Any = type(value)
-    if kind in IMMUTABLE_CLASSES:
+    if kind in _UNCHANGEABLE:
         return value
     if kind is tuple:
-        return value if IMMUTABLE_CLASSES.issuperset(map(type, value)) else tuple(map(copied, value))
+        return value if _UNCHANGEABLE.issuperset(map(type, value)) else tuple(map(copied, value))
     if kind is list:
         return list(map(copied, value))
     if kind is dict:

@@ -45,6 +45,8 @@ class KeyCodec:
         self.trivial_identity: bool = form.trivial_identity
         #: Classes of keys that are already what they are cast to.
         self.normal_classes: frozenset[type] = form.normal
+        #: Classes of keys that are what they are cast to when a column of the type holds them.
+        self.column_classes: frozenset[type] = frozenset(form.hashed_together)
         self.same_column: Callable[[pa.Array], pa.Array] = form.same_column
 
     @classmethod

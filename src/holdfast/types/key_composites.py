@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from holdfast.types import xxhash64
 from holdfast.types.key_forms import KeyForm
-from holdfast.types.registry import class_kinds
+from holdfast.types.registry import CLASS_KINDS
 from holdfast.types.row import Row
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -39,7 +39,7 @@ class FieldsForm(KeyForm):
             values = key.get_fields_by_names(self._names)
         elif isinstance(key, (tuple, list)):
             values = key
-        elif any(kind.takes(type(key)) for kind in class_kinds()) and all(hasattr(key, name) for name in self._names):
+        elif any(kind.takes(type(key)) for kind in CLASS_KINDS) and all(hasattr(key, name) for name in self._names):
             values = [getattr(key, name) for name in self._names]
         else:
             self.reject(key)

@@ -49,7 +49,8 @@ class Names:
 
 
 _kinds: dict[str, type[TypeInformation]] = {}
-_class_kinds: list[type[TypeInformation]] = []
+#: The classes of types that take classes of a program: whether one does is for ``takes`` to say.
+CLASS_KINDS: list[type[TypeInformation]] = []
 _ddl: dict[str, DdlWord] = {}
 _python: dict[Any, TypeInformation] = {}
 _avro: dict[str, AvroReader] = {}
@@ -82,7 +83,7 @@ def register_type(cls: T) -> T:
             )
     _kinds[cls.kind] = cls
     if cls.of_classes:
-        _class_kinds[:] = [*(one for one in _class_kinds if one.kind != cls.kind), cls]
+        CLASS_KINDS[:] = [*(one for one in CLASS_KINDS if one.kind != cls.kind), cls]
     for about, table in _tables:
         table.update(getattr(names, about))
     declare_immutable(*cls.immutable_classes())
@@ -123,11 +124,6 @@ def known_ddl() -> list[str]:
 def registered_types() -> list[type[TypeInformation]]:
     """In the order in which they were registered."""
     return list(_kinds.values())
-
-
-def class_kinds() -> list[type[TypeInformation]]:
-    """The classes of types that take classes of a program: whether one does is for ``takes`` to say."""
-    return _class_kinds
 
 
 def _find(table: Mapping[Any, V], name: Any) -> V | None:

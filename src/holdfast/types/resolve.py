@@ -11,7 +11,7 @@ from holdfast.errors import ProgramError
 from holdfast.types.avro import avro_type
 from holdfast.types.contract import TypeInformation
 from holdfast.types.ddl import parse_ddl
-from holdfast.types.registry import class_kinds, python_type
+from holdfast.types.registry import CLASS_KINDS, python_type
 from holdfast.types.typeinfo import Types
 
 
@@ -36,7 +36,7 @@ def _resolve(type_like: Any, inside: tuple[type, ...]) -> TypeInformation:
     known = _known(type_like)
     if known is not None:
         return known
-    kind = next((one for one in class_kinds() if one.takes(type_like)), None)
+    kind = next((one for one in CLASS_KINDS if one.takes(type_like)), None)
     if kind is not None:
         return _from_class(kind, type_like, inside)
     origin = typing.get_origin(type_like)
