@@ -104,7 +104,9 @@ def test_stored_values(sample: TypeSample) -> None:
 def test_columns_of_a_savepoint(sample: TypeSample) -> None:
     serializer = serializer_for(sample.type_info)
     stored = [*map(serializer.encode, sample.values), None]
-    assert value_column(sample.type_info).arrow_type == sample.type_info.stored_column().arrow_type
+    column = value_column(sample.type_info)
+    if not sample.type_info.pickled and column.arrow_type == sample.type_info.arrow_type():
+        assert column.write(stored).equals(column_of(sample.type_info, [*sample.values, None]))
     fields = ValueFields.of("value", serializer.snapshot())
     batch = pa.RecordBatch.from_arrays(fields.write(stored), schema=pa.schema(fields.fields()))
     assert fields.read(batch) == stored
@@ -150,15 +152,19 @@ def test_keys(sample: TypeSample) -> None:
     assert len(set(encoded)) == len({codec.identity(key) for key in keys}) == len(keys)
     assert codec.hash_many(keys).tolist() == [codec.hash(key) for key in keys]
     assert column.read(column.write([*encoded, None])) == [*encoded, None]
+    if not sample.type_info.pickled and column.arrow_type == sample.type_info.arrow_type():
+        assert column.write(encoded).equals(column_of(sample.type_info, list(map(codec.normalise, keys))))
     with pytest.raises(StateTypeError, match="Foreign"):
         codec.encode(Foreign())
     if not sample.type_info.pickled:
         arrow = column_of(sample.type_info, keys)
         assert codec.hash_array(arrow).tolist() == [codec.hash(key) for key in keys]
         assert codec.same_column(arrow).type == arrow.type
-    nested = KeyCodec.for_type(Types.TUPLE([sample.type_info, Types.LONG()]))
-    pairs = [(key, 1) for key in [*keys, None]]
+    pair_type = Types.TUPLE([Types.LONG(), sample.type_info])
+    nested, pairs = KeyCodec.for_type(pair_type), [(1, key) for key in [*keys, None]]
     assert [nested.encode(nested.decode(nested.encode(pair))) for pair in pairs] == list(map(nested.encode, pairs))
+    if not sample.type_info.pickled:
+        assert nested.hash_array(column_of(pair_type, pairs)).tolist() == list(map(nested.hash, pairs))
 
 
 @each_type
@@ -179,7 +185,7 @@ def test_keys_of_columns(sample: TypeSample, columns: list[str]) -> None:
     assert route.hashes.tolist() == list(map(codec.hash, selected))
     received = KeyReader(partitioner).read(route.keys.form, sent)
     assert list(map(codec.encode, received)) == list(map(codec.encode, selected))
-    assert received == list(map(codec.normalise, selected))
+    assert repr(received) == repr(list(map(codec.normalise, selected)))
 
 
 @each_type
