@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from holdfast.errors import ProgramError
@@ -135,6 +134,8 @@ def _find(table: Mapping[Any, V], name: Any) -> V | None:
 @cache
 def _load_offered() -> None:
     """Register what installed packages offer."""
+    from importlib.metadata import entry_points  # slow to import, and hardly any process needs it
+
     for offered in entry_points(group=GROUP):
         if offered.name in _kinds:
             continue

@@ -33,24 +33,25 @@ def _resolve(type_like: Any, inside: tuple[type, ...]) -> TypeInformation:
         return _from_spark(type_like.jsonValue())
     if isinstance(type_like, Mapping):
         return avro_type(type_like)
+    origin = typing.get_origin(type_like)
+    if origin is not None:
+        return _from_generic(type_like, origin, inside)
     known = _known(type_like)
     if known is not None:
         return known
     kind = next((one for one in CLASS_KINDS if one.takes(type_like)), None)
     if kind is not None:
         return _from_class(kind, type_like, inside)
-    origin = typing.get_origin(type_like)
-    if origin is not None:
-        return _from_generic(type_like, origin, inside)
     raise _unknown(type_like)
 
 
 def _known(type_like: Any) -> TypeInformation | None:
     """The type that has this among its names; what cannot be hashed is none."""
     try:
-        return python_type(type_like)
+        hash(type_like)
     except TypeError:
         return None
+    return python_type(type_like)
 
 
 def _from_generic(type_like: Any, origin: Any, inside: tuple[type, ...]) -> TypeInformation:
