@@ -60,6 +60,7 @@ ProcessJoinFunction = type("Join", (ProcessJoinFunction,), {"process_element": l
 #: What makes the names that a part uses: in front of it. By page, and place among the parts of that page.
 PREPARED = {
     ("docs/reference/state.md", 0): "",
+    ("docs/how-to/add-a-type.md", 0): "",
     ("docs/how-to/keep-operator-state.md", 0): _STREAMS + _WRAPPED,
     ("docs/how-to/recover-from-a-checkpoint.md", 0): _STREAMS,
     ("docs/how-to/write-a-sink.md", 0): _STREAMS,

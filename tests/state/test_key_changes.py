@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.state.key_changes import keeps_hash, key_change
 from holdfast.state.keys import KeyCodec
-from holdfast.types.bare import bare
+from holdfast.types.type_changes import keeps_hash, key_change
 from holdfast.types.typeinfo import TypeInformation, Types
 
 BYTE, SHORT, INT, LONG = Types.BYTE(), Types.SHORT(), Types.INT(), Types.LONG()
@@ -66,7 +65,7 @@ def test_keys_follow_their_type(change: Change, data: st.DataObject) -> None:
     old, new, values = change
     rewrite = key_change(old, new)
     assert rewrite is not None
-    before, after = KeyCodec.for_type(bare(old)), KeyCodec.for_type(new)
+    before, after = KeyCodec.for_type(old.bare()), KeyCodec.for_type(new)
     first, second = data.draw(values), data.draw(values)
     migrated = [rewrite(before.decode(before.encode(key))) for key in (first, second)]
     same = before.encode(first) == before.encode(second)

@@ -19,7 +19,6 @@ from holdfast.state.pickled_states import named_states
 from holdfast.state.serializers import serializer_for
 from holdfast.state.snapshot_files import InlineSnapshotReader
 from holdfast.storage.checksum import checksum
-from holdfast.types.left_open import is_pickled
 from holdfast.types.typeinfo import TypeInformation
 
 OPEN, LONG = Types.PICKLED_BYTE_ARRAY(), Types.LONG()
@@ -41,7 +40,7 @@ OPEN, LONG = Types.PICKLED_BYTE_ARRAY(), Types.LONG()
     ids=str,
 )
 def test_types_that_are_left_open(type_info: TypeInformation, pickled: bool) -> None:
-    assert is_pickled(type_info) is pickled
+    assert type_info.pickled is pickled
 
 
 def inline(data: bytes) -> FileHandle:

@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 
 from holdfast.errors import RowTypeError
 from holdfast.types.arrow import row_reader, row_writer, schema_of
-from holdfast.types.arrow_write import column_writer
 from holdfast.types.instant import Instant
 from holdfast.types.resolve import resolve
 from holdfast.types.row import Row
@@ -187,6 +186,6 @@ def test_bytes_that_were_written_are_let_go(kind: Any) -> None:
     before = sys.getrefcount(data)
     for _ in range(5):
         values = [kind(data), None]
-        assert column_writer(Types.BYTES())(values).to_pylist() == [data, None]
+        assert Types.BYTES().column_writer()(values).to_pylist() == [data, None]
     del values
     assert sys.getrefcount(data) == before

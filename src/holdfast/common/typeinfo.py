@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from holdfast.types.logical import LogicalTypeInfo
+from holdfast.types.registry import register_type
 from holdfast.types.resolve import resolve
 from holdfast.types.typeinfo import (
     BasicArrayTypeInfo,
@@ -31,6 +33,7 @@ __all__ = [
     "DataclassTypeInfo",
     "DecimalTypeInfo",
     "ListTypeInfo",
+    "LogicalTypeInfo",
     "MapTypeInfo",
     "NamedTupleTypeInfo",
     "ObjectArrayTypeInfo",
@@ -41,5 +44,6 @@ __all__ = [
     "TupleTypeInfo",
     "TypeInformation",
     "Types",
+    "register_type",
     "resolve",
 ]

@@ -16,7 +16,6 @@ from holdfast.errors import StateTypeError, TransactionError
 from holdfast.runtime.batch import Batch
 from holdfast.runtime.sink import TransactionName
 from holdfast.state.serializers import Serializer, migration, serializer_for, serializer_from_snapshot
-from holdfast.types.left_open import is_pickled
 from holdfast.types.pickling import dumps, loads
 from holdfast.types.resolve import resolve
 from holdfast.types.row import Row
@@ -107,12 +106,12 @@ class CollectSink(DriverSink):
         transaction.rows.extend(batch.values)
 
     def encode_rows(self, rows: list[Any]) -> bytes:
-        encoded = None if is_pickled(self._type) else _typed(serializer_for(self._type), rows)
+        encoded = None if self._type.pickled else _typed(serializer_for(self._type), rows)
         return msgspec.msgpack.encode(encoded or _Rows(None, [dumps(rows)]))
 
     def unpickles(self, handle: bytes) -> bool:
         rows = _rows_of(decode_handle(handle))
-        return rows.type_snapshot is None or is_pickled(serializer_from_snapshot(rows.type_snapshot).type_info)
+        return rows.type_snapshot is None or serializer_from_snapshot(rows.type_snapshot).type_info.pickled
 
     def deliver(self, handle: RowsHandle) -> None:
         collection = _collections.get(self._collection_id)

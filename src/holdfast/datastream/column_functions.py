@@ -22,18 +22,12 @@ from holdfast.runtime.windowing.time_windows import (
     TumblingProcessingTimeWindows,
 )
 from holdfast.types.typeinfo import (
-    INTEGERS,
-    BasicType,
     BasicTypeInfo,
     DecimalTypeInfo,
     FieldsTypeInfo,
-    PickledBytesTypeInfo,
     TupleTypeInfo,
     TypeInformation,
 )
-
-#: Keys that are the same exactly when Arrow says so.
-COLUMN_KEYS = (*INTEGERS, BasicType.STRING, BasicType.BYTES, BasicType.BOOLEAN, BasicType.SQL_DATE)
 
 #: Not subclasses of them, which may assign rows as they like.
 _FIXED_SIZE = (
@@ -52,13 +46,13 @@ def check_columns(row_type: TypeInformation, key_type: TypeInformation, output_t
         "the results; give process() an output_type": output_type,
     }
     for what, type_info in undeclared.items():
-        if isinstance(type_info, PickledBytesTypeInfo):
+        if not type_info.declared:
             raise ProgramError(f"A KeyedBatchFunction works on columns, which have types. Declare that of {what}.")
 
 
 def check_times(row_type: TypeInformation, column: str | int) -> None:
     """A column of event times is one of integers."""
-    if isinstance(row_type, PickledBytesTypeInfo):
+    if not row_type.declared:
         return  # each row says what it is
     fields: list[tuple[str, TypeInformation]] = []
     if isinstance(row_type, FieldsTypeInfo):
@@ -70,7 +64,7 @@ def check_times(row_type: TypeInformation, column: str | int) -> None:
             f"TimestampColumn({column!r}): the rows ({row_type.describe()}) have no such field"
             + (f"; they have {names}." if fields else ". Use a TimestampAssigner of your own.")
         )
-    if not isinstance(found[0], BasicTypeInfo) or found[0].basic not in INTEGERS:
+    if found[0].number is not int:
         raise ProgramError(
             f"TimestampColumn({column!r}): the field is {found[0].describe()}; expected an integer of milliseconds. "
             "Use a TimestampAssigner of your own for others."
@@ -113,7 +107,7 @@ def windows_by_column(spec: WindowSpec, key_type: TypeInformation) -> bool:
     equal to Arrow.
     """
     keys = key_type.field_types if isinstance(key_type, TupleTypeInfo) else (key_type,)
-    return has_fixed_windows(spec) and all(isinstance(one, BasicTypeInfo) and one.basic in COLUMN_KEYS for one in keys)
+    return has_fixed_windows(spec) and all(one.key_in_arrow for one in keys)
 
 
 def combination_of(spec: WindowSpec, aggregation: Aggregation) -> Combination | None:

@@ -8,17 +8,13 @@ from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from holdfast.datastream.column_functions import COLUMN_KEYS
 from holdfast.datastream.functions import FlatMapFunction, RuntimeContext, WrappingFunction
 from holdfast.errors import ProgramError
 from holdfast.state.descriptors import ValueStateDescriptor
 from holdfast.types.resolve import resolve
 from holdfast.types.row import Row
 from holdfast.types.typeinfo import (
-    INTEGERS,
-    BasicTypeInfo,
     FieldsTypeInfo,
-    PickledBytesTypeInfo,
     RowTypeInfo,
     TupleTypeInfo,
     TypeInformation,
@@ -44,7 +40,7 @@ def field_reducer(kind: str, position: int | str, row_type: TypeInformation) -> 
     """
     if not isinstance(position, (int, str)):
         raise TypeError(f"{kind}: the position of a field is a number or its name; got {position!r}.")
-    if isinstance(row_type, PickledBytesTypeInfo):
+    if not row_type.declared:
         return _undeclared_reducer(kind, position)
     if not isinstance(row_type, FieldsTypeInfo):
         if position != 0:
@@ -94,9 +90,7 @@ def works_by_column(reducer: Any, row_type: TypeInformation, key_type: TypeInfor
         return False
     if not isinstance(row_type, (TupleTypeInfo, RowTypeInfo)):
         return False
-    field = row_type.field_types[reducer.index]
-    wanted = ((field, INTEGERS), (key_type, COLUMN_KEYS))
-    return all(isinstance(one, BasicTypeInfo) and one.basic in among for one, among in wanted)
+    return row_type.field_types[reducer.index].number is int and key_type.key_in_arrow
 
 
 def _undeclared_reducer(kind: str, position: int | str) -> Callable[[Any, Any], Any]:

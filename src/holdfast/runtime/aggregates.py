@@ -16,18 +16,13 @@ import pyarrow.compute as pc
 
 from holdfast.errors import FunctionError, ProgramError
 from holdfast.types.typeinfo import (
-    INTEGERS,
-    BasicType,
-    BasicTypeInfo,
     FieldsTypeInfo,
-    PickledBytesTypeInfo,
     RowTypeInfo,
     TupleTypeInfo,
     TypeInformation,
     Types,
 )
 
-_FLOATS = (BasicType.FLOAT, BasicType.DOUBLE)
 #: Numbers below it, and not below its negative, have 64 bits.
 LIMIT = 1 << 63
 
@@ -79,13 +74,13 @@ class Aggregate:
     def result_type(self, fields: dict[str, TypeInformation]) -> TypeInformation:
         return self.partials(fields)[0].type_info
 
-    def _number(self, fields: dict[str, TypeInformation]) -> BasicTypeInfo:
+    def _number(self, fields: dict[str, TypeInformation]) -> TypeInformation:
         """The type of its field."""
         kind = type(self).__name__
         if self.field not in fields:
             raise ProgramError(f"{kind}({self.field!r}): the rows have no such field; they have {', '.join(fields)}.")
         type_info = fields[self.field]
-        if not isinstance(type_info, BasicTypeInfo) or type_info.basic not in INTEGERS + _FLOATS:
+        if type_info.number is None:
             raise ProgramError(
                 f"{kind}({self.field!r}) is for numbers; the field is {type_info.describe()}. Use reduce() for others."
             )
@@ -98,7 +93,7 @@ class Count(Aggregate):
     def partials(self, fields: dict[str, TypeInformation]) -> tuple[Partial, ...]:
         if self.field is not None and self.field not in fields:
             raise ProgramError(f"Count({self.field!r}): the rows have no such field; they have {', '.join(fields)}.")
-        if self.field is not None and isinstance(fields[self.field], PickledBytesTypeInfo):
+        if self.field is not None and not fields[self.field].declared:
             raise ProgramError(
                 f"Count({self.field!r}): the field has no declared type, and a column does not tell in which rows it "
                 "is null. Declare its type, or count with reduce()."
@@ -115,7 +110,7 @@ class Sum(_FieldAggregate):
     """The sum of a field: LONG of integers, DOUBLE of others. Null when no row had it."""
 
     def partials(self, fields: dict[str, TypeInformation]) -> tuple[Partial, ...]:
-        whole = self._number(fields).basic in INTEGERS
+        whole = self._number(fields).number is int
         return (Partial("sum", "sum", self.field, Types.LONG() if whole else Types.DOUBLE()),)
 
 

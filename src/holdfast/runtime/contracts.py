@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import ProgramError, RestoreError
 from holdfast.state.descriptors import ListStateDescriptor
-from holdfast.types.left_open import is_pickled
 from holdfast.types.resolve import resolve
 from holdfast.types.typeinfo import TupleTypeInfo, TypeInformation, Types
 
@@ -92,7 +91,7 @@ class _OlderCheckpointed(ABC):
         """Version 0 is pickled."""
         declared = self.element_type()
         descriptor = ListStateDescriptor(_DEFAULT_STATE, declared)
-        return descriptor if is_pickled(declared) else descriptor.migrate_from(0, _unchanged)
+        return descriptor if declared.pickled else descriptor.migrate_from(0, _unchanged)
 
     def element_type(self) -> TypeInformation:
         return resolve(self.checkpointed_type)
@@ -147,7 +146,7 @@ class Checkpointed(_OlderCheckpointed):
 
     def element_type(self) -> TypeInformation:
         declared = super().element_type()
-        return declared if is_pickled(declared) else TupleTypeInfo([Types.INT(), declared], ["parallelism", "state"])
+        return declared if declared.pickled else TupleTypeInfo([Types.INT(), declared], ["parallelism", "state"])
 
     def restore_elements(self, elements: list[Any], context: FunctionInitializationContext) -> None:
         for parallelism, state in elements:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar, final
 
 from holdfast.errors import ProgramError
+from holdfast.types.immutable import declare_immutable
 from holdfast.types.resolve import resolve
 from holdfast.types.typeinfo import TypeInformation, Types
 
@@ -38,3 +39,7 @@ class OutputTag:
 
     def __repr__(self) -> str:
         return f"OutputTag({self.tag_id!r}, {self.type_info.describe()})"
+
+
+# It is in front of every row that goes to a side output.
+declare_immutable(OutputTag)

@@ -18,7 +18,7 @@ from holdfast.runtime.contracts import call
 from holdfast.runtime.failures import function_failure
 from holdfast.state.keys import KeyCodec
 from holdfast.types.columns import Column
-from holdfast.types.typeinfo import BasicType, BasicTypeInfo, PickledBytesTypeInfo, TypeInformation
+from holdfast.types.typeinfo import TypeInformation
 
 if TYPE_CHECKING:
     from holdfast.runtime.context import RuntimeContext
@@ -234,16 +234,8 @@ class _ByColumns(BoundPartitioner):
         return Route(self._targets.of(hashes), keys=KeyColumn(COLUMNS), hashes=hashes)
 
 
-def _plain_forms(key_type: TypeInformation) -> frozenset[str]:
-    """Forms in which a key that is already what its type casts to may travel."""
-    if isinstance(key_type, PickledBytesTypeInfo):
-        return frozenset({LONG, STRING})
-    if isinstance(key_type, BasicTypeInfo):
-        if key_type.basic in (BasicType.BYTE, BasicType.SHORT, BasicType.INT, BasicType.LONG):
-            return frozenset({LONG})
-        if key_type.basic is BasicType.STRING:
-            return frozenset({STRING})
-    return frozenset()
+#: The forms in which keys of a class travel.
+_FORMS: dict[type, str] = {int: LONG, str: STRING}
 
 
 class _BySelector(BoundPartitioner):
@@ -253,7 +245,8 @@ class _BySelector(BoundPartitioner):
         self._codec = codec
         self._targets = targets
         self._where = where
-        self._plain_forms = _plain_forms(codec.type_info)
+        #: Forms in which a key that is already what its type casts to may travel.
+        self._plain_forms = frozenset(_FORMS[cls] for cls in codec.normal_classes)
 
     def open(self, runtime_context: RuntimeContext) -> None:
         self._call("set_runtime_context", runtime_context)
@@ -346,9 +339,20 @@ class KeyReader:
 
     def _from_columns(self, batch: pa.RecordBatch) -> list[Any]:
         columns = [batch.column(name) for name in self._columns]
-        keys: list[Any] = (
-            columns[0].to_pylist() if len(columns) == 1 else list(zip(*(c.to_pylist() for c in columns), strict=True))
-        )
-        if len(columns) == 1 and (pa.types.is_integer(columns[0].type) or pa.types.is_string(columns[0].type)):
+        parts = [read(column) for read, column in zip(self._readers, columns, strict=True)]
+        keys: list[Any] = parts[0] if len(parts) == 1 else list(zip(*parts, strict=True))
+        if len(columns) == 1 and _class_in(columns[0].type) in self._codec.column_classes:
             return keys
         return [self._codec.normalise(key) for key in keys]
+
+    @cached_property
+    def _readers(self) -> list[Callable[[pa.Array], list[Any]]]:
+        """One for each column of the key; a column whose type was left open has the values that Arrow gives."""
+        key_type = self._codec.type_info
+        types = (key_type,) if len(self._columns) == 1 else key_type.parts
+        return [Column(one, "the keys of the stream").read if one.declared else pa.Array.to_pylist for one in types]
+
+
+def _class_in(column_type: pa.DataType) -> type | None:
+    """The class of values in columns of whole numbers and of text."""
+    return int if pa.types.is_integer(column_type) else str if pa.types.is_string(column_type) else None

@@ -20,7 +20,6 @@ from holdfast.runtime.batch import Batch
 from holdfast.runtime.contracts import CheckpointedFunction, CheckpointListener, Function
 from holdfast.runtime.output_tag import OutputTag
 from holdfast.state.descriptors import ListStateDescriptor
-from holdfast.types.left_open import is_pickled
 from holdfast.types.resolve import resolve
 
 if TYPE_CHECKING:
@@ -150,7 +149,7 @@ def positions_of(source: Source) -> ListStateDescriptor:
     """
     declared = resolve(source.position_type())
     descriptor = ListStateDescriptor(POSITIONS, declared)
-    return descriptor if is_pickled(declared) else descriptor.migrate_from(0, source.typed_position)
+    return descriptor if declared.pickled else descriptor.migrate_from(0, source.typed_position)
 
 
 class WrappingReader(SourceReader):

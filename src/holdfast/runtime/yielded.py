@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Any
 
-from holdfast.runtime.output_tag import OutputTag
 from holdfast.runtime.plan import OperatorSpec
-from holdfast.state.serializers import IMMUTABLE_CLASSES
+from holdfast.types.immutable import IMMUTABLE_CLASSES
 from holdfast.types.row import Row, RowKind
 
-_UNCHANGEABLE = IMMUTABLE_CLASSES | {OutputTag}
+#: The set itself: it grows with types that are registered.
+_UNCHANGEABLE = IMMUTABLE_CLASSES
 
 Results = Iterable[Any]
 

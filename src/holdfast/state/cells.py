@@ -12,8 +12,6 @@ from typing import Any
 import msgspec
 
 from holdfast.state.serializers import Serializer
-from holdfast.state.storage_forms import form_of
-from holdfast.types.typeinfo import BasicTypeInfo, PickledBytesTypeInfo, TupleTypeInfo, TypeInformation
 
 #: The elements of a list that one flush wrote, as one stored value.
 pack_elements = msgspec.msgpack.Encoder().encode
@@ -44,8 +42,8 @@ class Cells:
         self.serializer = serializer
         self.encode = serializer.encode
         self.decode = serializer.decode
-        self._pickled = isinstance(serializer.type_info, PickledBytesTypeInfo)
-        self.plain = _plain_class(serializer.type_info)
+        self._pickled = not serializer.type_info.declared
+        self.plain = serializer.type_info.cell_class
         #: The cell of stored bytes.
         self.revive: Callable[[bytes], Any] = self.decode if serializer.immutable else self._revive
 
@@ -102,14 +100,3 @@ class OwnedCells(Cells):
     def copy(self, value: Any) -> Any:
         """Another object, unless the value cannot be changed in place."""
         return value if self.serializer.is_immutable(value) else self.decode(self.encode(value))
-
-
-def _plain_class(type_info: TypeInformation) -> type | None:
-    """The class of values that stay as they are; None where a type has none."""
-    if isinstance(type_info, BasicTypeInfo):
-        return form_of(type_info).plain
-    if isinstance(type_info, TupleTypeInfo):
-        fields = [_plain_class(field) for field in type_info.field_types]
-        # A bytes field takes a bytearray too, which can be changed inside of its tuple.
-        return None if None in fields or bytes in fields else tuple
-    return None

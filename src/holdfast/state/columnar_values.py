@@ -17,12 +17,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from holdfast.state.serializers import Serializer
-from holdfast.types.typeinfo import INTEGERS, BasicType, BasicTypeInfo, FieldsTypeInfo, TypeInformation
+from holdfast.types.typeinfo import FieldsTypeInfo, TypeInformation
 
 Positions = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
-_NUMBERS = (*INTEGERS, BasicType.FLOAT, BasicType.DOUBLE, BasicType.BOOLEAN)
 #: In front of the number of elements, in four bytes: an array of msgpack.
 _ARRAY = b"\xdd"
 #: Rows that there is room for at first.
@@ -34,7 +33,7 @@ _encode = msgspec.msgpack.Encoder().encode
 def fits_columns(value_type: TypeInformation) -> bool:
     """Whether values are numbers, or have fields that are."""
     fields = value_type.field_types if isinstance(value_type, FieldsTypeInfo) else (value_type,)
-    return bool(fields) and all(isinstance(field, BasicTypeInfo) and field.basic in _NUMBERS for field in fields)
+    return all(field.in_numpy for field in fields)
 
 
 class _Growing:

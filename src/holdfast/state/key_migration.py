@@ -14,10 +14,9 @@ from typing import Any
 
 from holdfast.errors import StateMigrationError
 from holdfast.state.handles import KeyedSnapshot
-from holdfast.state.key_changes import keeps_hash, key_change
 from holdfast.state.keys import KeyCodec
 from holdfast.state.versions import StepFailed, Steps, Versions, run_steps, why_failed
-from holdfast.types.bare import bare
+from holdfast.types.type_changes import keeps_hash, key_change
 from holdfast.types.typeinfo import TypeInformation
 
 #: From the name of a state and two values of it, the older key's first, to the value of the key that both became.
@@ -81,7 +80,7 @@ def key_plan(operator: str, codec: KeyCodec, migrations: KeyMigrations, stored: 
         return None
     codec.require_readable(old, operator)
     old_type = TypeInformation.from_json(old["type"])
-    old_codec = KeyCodec.for_type(bare(old_type))
+    old_codec = KeyCodec.for_type(old_type.bare())
     if steps:
         return KeyPlan(KeyRewrite(operator, old_codec, codec, _running(steps)), True, versions, migrations.merge)
     change = key_change(old_type, codec.type_info)

@@ -9,73 +9,13 @@ import numpy as np
 import pyarrow as pa
 
 from holdfast.errors import NullKeyError, ProgramError, StateMigrationError, StateTypeError
-from holdfast.state.date_times import timestamp_of, utc_timestamp_of
-from holdfast.state.key_composites import ElementsForm, FieldsForm
-from holdfast.state.key_forms import (
-    BigDecimalForm,
-    BigIntegerForm,
-    BooleanForm,
-    BytesForm,
-    DecimalForm,
-    FloatForm,
-    IntegerForm,
-    KeyForm,
-    StringForm,
-)
-from holdfast.state.key_times import DateForm, InstantForm, TimeForm, TimestampForm
-from holdfast.state.key_undeclared import UndeclaredForm
-from holdfast.state.xxhash64 import KEY_HASH, Int64Array, hash_columns
-from holdfast.types.typeinfo import (
-    BasicType,
-    BasicTypeInfo,
-    DecimalTypeInfo,
-    ElementsTypeInfo,
-    FieldsTypeInfo,
-    PickledBytesTypeInfo,
-    TypeInformation,
-    Types,
-)
+from holdfast.types.contract import TypeInformation
+from holdfast.types.typeinfo import Types
+from holdfast.types.xxhash64 import KEY_HASH, Int64Array, hash_columns
 
 __all__ = ["KEY_HASH", "KeyCodec"]
 
 _SNAPSHOT_VERSION = 1
-
-_BASIC: dict[BasicType, Callable[[], KeyForm]] = {
-    BasicType.STRING: lambda: StringForm("STRING"),
-    BasicType.BYTES: lambda: BytesForm("BYTES"),
-    BasicType.BOOLEAN: lambda: BooleanForm("BOOLEAN"),
-    BasicType.BYTE: lambda: IntegerForm("BYTE", "b"),
-    BasicType.SHORT: lambda: IntegerForm("SHORT", "h"),
-    BasicType.INT: lambda: IntegerForm("INT", "i"),
-    BasicType.LONG: lambda: IntegerForm("LONG", "q"),
-    BasicType.FLOAT: lambda: FloatForm("FLOAT", "f"),
-    BasicType.DOUBLE: lambda: FloatForm("DOUBLE", "d"),
-    BasicType.CHAR: lambda: StringForm("CHAR", length=1),
-    BasicType.BIG_INT: lambda: BigIntegerForm("BIG_INT"),
-    BasicType.BIG_DEC: lambda: BigDecimalForm("BIG_DEC"),
-    BasicType.INSTANT: lambda: InstantForm("INSTANT"),
-    BasicType.SQL_DATE: lambda: DateForm("SQL_DATE"),
-    BasicType.SQL_TIME: lambda: TimeForm("SQL_TIME"),
-    BasicType.SQL_TIMESTAMP: lambda: TimestampForm("SQL_TIMESTAMP", timestamp_of),
-    BasicType.TIMESTAMP_LTZ: lambda: TimestampForm("TIMESTAMP_LTZ", utc_timestamp_of),
-}
-
-
-def _form_of(type_info: TypeInformation) -> KeyForm:
-    if isinstance(type_info, BasicTypeInfo):
-        return _BASIC[type_info.basic]()
-    if isinstance(type_info, DecimalTypeInfo):
-        return DecimalForm(type_info.describe(), type_info.precision, type_info.scale)
-    if isinstance(type_info, PickledBytesTypeInfo):
-        return UndeclaredForm()
-    if isinstance(type_info, ElementsTypeInfo):
-        return ElementsForm(type_info.describe(), _form_of(type_info.element_type))
-    if isinstance(type_info, FieldsTypeInfo):
-        return FieldsForm(type_info, [_form_of(field) for field in type_info.field_types])
-    raise ProgramError(
-        f"{type_info.describe()} cannot be the type of a key: a key is a number, text, bytes, a boolean, a date or "
-        f"time, or a tuple, row, dataclass or list of these."
-    )
 
 
 class KeyCodec:
@@ -96,13 +36,17 @@ class KeyCodec:
     def __init__(self, type_info: TypeInformation) -> None:
         """See for_type."""
         self.type_info = type_info
-        self._form = form = _form_of(type_info)
+        self._form = form = type_info.key_form()
         self.normalise: Callable[[Any], Any] = form.normalise
         self.hash: Callable[[Any], int] = form.hash
         self.encode: Callable[[Any], bytes] = form.encode
         self.decode: Callable[[bytes], Any] = form.decode
         self.identity: Callable[[Any], Hashable] = form.identity
         self.trivial_identity: bool = form.trivial_identity
+        #: Classes of keys that are already what they are cast to.
+        self.normal_classes: frozenset[type] = form.normal
+        #: Classes of keys that are what they are cast to when a column of the type holds them.
+        self.column_classes: frozenset[type] = frozenset(form.hashed_together)
         self.same_column: Callable[[pa.Array], pa.Array] = form.same_column
 
     @classmethod
@@ -120,10 +64,10 @@ class KeyCodec:
         """
         if isinstance(columns, (pa.Array, pa.ChunkedArray)):
             column = columns.combine_chunks() if isinstance(columns, pa.ChunkedArray) else columns
-        elif len(columns) == 1 and not isinstance(self._form, FieldsForm):
+        elif len(columns) == 1 and self._form.names is None:
             column = columns[0]
         else:
-            names = self._form.names if isinstance(self._form, FieldsForm) else [f"f{i}" for i in range(len(columns))]
+            names = self._form.names or [f"f{i}" for i in range(len(columns))]
             if len(names) != len(columns):
                 raise ProgramError(
                     f"A key of type {self.type_info} has {len(names)} fields, and {len(columns)} columns were given."
@@ -140,11 +84,8 @@ class KeyCodec:
     def hash_many(self, keys: Sequence[Any]) -> Int64Array:
         """The hashes of keys as the program gives them: vectorised for integers and text, one by one otherwise."""
         classes = set(map(type, keys))
-        if classes == {int} and isinstance(self._form, (IntegerForm, UndeclaredForm)):
-            arrow_type = self.type_info.arrow_type() if isinstance(self._form, IntegerForm) else pa.int64()
-        elif classes == {str} and isinstance(self._form, (StringForm, UndeclaredForm)):
-            arrow_type = pa.string()
-        else:
+        arrow_type = self._form.hashed_together.get(classes.pop()) if len(classes) == 1 else None
+        if arrow_type is None:
             return self._hash_each(keys)
         try:
             return hash_columns([pa.array(keys, arrow_type)])
@@ -178,7 +119,7 @@ class KeyCodec:
         return np.fromiter(map(self.hash, keys), np.int64, len(keys))
 
     def _cast(self, column: pa.Array) -> pa.Array:
-        if isinstance(self._form, UndeclaredForm):
+        if not self._form.casts_columns:
             return column
         wanted = self.type_info.arrow_type()
         if column.type == wanted:

@@ -11,7 +11,6 @@ from holdfast.errors import StateMigrationError
 from holdfast.state.cells import pack_elements, unpack_elements
 from holdfast.state.descriptors import StateDescriptor
 from holdfast.state.handles import StateMeta
-from holdfast.state.key_changes import key_change
 from holdfast.state.keys import KeyCodec
 from holdfast.state.serializers import (
     Compatibility,
@@ -23,7 +22,7 @@ from holdfast.state.serializers import (
 )
 from holdfast.state.ttl_cells import restamped
 from holdfast.state.versions import Steps, run_pair_steps, run_steps
-from holdfast.types.bare import bare
+from holdfast.types.type_changes import key_change
 from holdfast.types.typeinfo import TypeInformation
 
 #: From a stored value to the one that takes its place; None drops it.
@@ -69,7 +68,7 @@ def rewrite_for(
 
 def map_key_change(old: dict[str, Any], new: KeyCodec) -> Callable[[bytes], bytes] | None:
     """How stored map keys become those of ``new``; None where the types do not allow it."""
-    old_type = bare(TypeInformation.from_json(old["type"]))
+    old_type = TypeInformation.from_json(old["type"]).bare()
     change = key_change(TypeInformation.from_json(old["type"]), new.type_info)
     if change is None:
         return None
@@ -129,7 +128,7 @@ def _value_by_steps(steps: Steps, old: Serializer, new: Serializer) -> Rewrite:
 
 
 def _map_by_steps(steps: Steps, known: StateMeta, wanted: StateMeta, values: Serializer, now: int) -> EntryRewrite:
-    old_type = bare(TypeInformation.from_json(known.serializers["map_key"]["type"]))
+    old_type = TypeInformation.from_json(known.serializers["map_key"]["type"]).bare()
     decode_key, encode_key = KeyCodec.for_type(old_type).decode, _map_keys(wanted).encode
     decode, encode = old_values(known.serializers["value"]).decode, values.encode
 

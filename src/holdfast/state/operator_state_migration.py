@@ -19,8 +19,8 @@ from holdfast.state.serializers import (
     old_values,
     serializer_from_snapshot,
 )
-from holdfast.state.type_changes import loses_nothing
 from holdfast.state.versions import Steps, run_pair_steps, run_steps, why_failed
+from holdfast.types.type_changes import loses_nothing
 
 
 def migrated_elements(where: str, stored: Iterable[ListStateSnapshot], descriptor: StateDescriptor) -> list[bytes]:

@@ -15,7 +15,6 @@ from holdfast.errors import CorruptFileError
 from holdfast.state.handles import CheckpointMetadata, DistributionMode, OperatorRecord, StateMeta
 from holdfast.state.operator_state_file import Types, registered_states
 from holdfast.state.snapshot_io import SnapshotReader
-from holdfast.types.left_open import is_pickled
 from holdfast.types.typeinfo import TypeInformation
 
 _KINDS = {
@@ -110,4 +109,4 @@ def named_states(metadata: CheckpointMetadata, reader: SnapshotReader) -> list[P
 def _pickled_types(serializers: Mapping[str, Any]) -> tuple[str, ...]:
     """Types of the serializers that pickle, in whole or in part."""
     types = [TypeInformation.from_json(one["type"]) for one in serializers.values()]
-    return tuple(type_info.describe() for type_info in types if is_pickled(type_info))
+    return tuple(type_info.describe() for type_info in types if type_info.pickled)

@@ -7,10 +7,8 @@ read them.
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from decimal import Decimal
 from enum import Enum
 from functools import cached_property
 from operator import itemgetter
@@ -19,22 +17,17 @@ from typing import Any
 import msgspec
 
 from holdfast.errors import StateMigrationError, StateTypeError
-from holdfast.state.storage_forms import form_of
-from holdfast.state.storage_scalars import Form, Mismatch
-from holdfast.state.type_changes import change_between
-from holdfast.types import pickling
-from holdfast.types.bare import bare
-from holdfast.types.instant import Instant
-from holdfast.types.typeinfo import PickledBytesTypeInfo, TypeInformation
+from holdfast.types.contract import TypeInformation
+from holdfast.types.immutable import IMMUTABLE_CLASSES
+from holdfast.types.storage_scalars import Form, Mismatch
+from holdfast.types.type_changes import change_between
 
 SNAPSHOT_VERSION = 1
 
 _encode = msgspec.msgpack.Encoder().encode
 #: Fewer values, as those of one entry of a map or of a short list, are encoded faster one by one.
 _TOGETHER = 16
-IMMUTABLE_CLASSES = frozenset(
-    [type(None), bool, int, float, complex, str, bytes, Decimal, Instant, dt.date, dt.time, dt.datetime, dt.timedelta]
-)
+
 
 
 class Serializer:
@@ -51,11 +44,11 @@ class Serializer:
         self.immutable: bool = type_info.immutable
         self.encode: Callable[[Any], bytes]
         self.decode: Callable[[bytes], Any]
-        self.form: Form = form_of(type_info)
-        if isinstance(type_info, PickledBytesTypeInfo):
-            self.encode, self.decode = _pickler(type_info, self.form), pickling.loads
-        else:
+        self.form: Form = type_info.stored_form()
+        if self.form.framed:
             self.encode, self.decode = _encoder(type_info, self.form), _decoder(self.form)
+        else:
+            self.encode, self.decode = _unframed_encoder(type_info, self.form), _unframed_decoder(self.form)
 
     def encode_many(self, values: Sequence[Any]) -> list[bytes]:
         """``encode`` of each; what most values are is checked for all of them at once."""
@@ -119,7 +112,7 @@ def old_values(snapshot: dict[str, Any]) -> Serializer:
     """A serializer of values that a function of the program migrates: instances are rows, since their class may
     have changed, or gone, since then.
     """
-    return Serializer(bare(serializer_from_snapshot(snapshot).type_info))
+    return Serializer(serializer_from_snapshot(snapshot).type_info.bare())
 
 
 class Compatibility(Enum):
@@ -183,8 +176,8 @@ def _encoder(type_info: TypeInformation, form: Form) -> Callable[[Any], bytes]:
     return encode
 
 
-def _pickler(type_info: TypeInformation, form: Form) -> Callable[[Any], bytes]:
-    """Pickled values need no frame around them."""
+def _unframed_encoder(type_info: TypeInformation, form: Form) -> Callable[[Any], bytes]:
+    """The stored value is bytes already, as that of pickled values is."""
 
     def encode(value: Any) -> bytes:
         try:
@@ -202,6 +195,11 @@ def _decoder(form: Form) -> Callable[[bytes], Any]:
     if unpack is None:
         return decode
     return lambda data: unpack(decode(data))
+
+
+def _unframed_decoder(form: Form) -> Callable[[bytes], Any]:
+    assert form.unpack is not None, "bytes that stand for themselves are a BYTES, which has a frame"
+    return form.unpack
 
 
 @contextmanager

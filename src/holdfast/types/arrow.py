@@ -12,8 +12,6 @@ from typing import Any
 import pyarrow as pa
 
 from holdfast.errors import RowTypeError
-from holdfast.types.arrow_read import column_reader, records_from_columns
-from holdfast.types.arrow_write import column_writer, columns_from_records
 from holdfast.types.information import FieldsTypeInfo, TypeInformation
 
 RowReader = Callable[[pa.RecordBatch], list[Any]]
@@ -33,10 +31,10 @@ def row_reader(type_info: TypeInformation) -> RowReader:
     """Python rows of a batch. Columns are taken by position, and cast where theirs is a close type (another zone)."""
     expected = schema_of(type_info).types
     if not isinstance(type_info, FieldsTypeInfo):
-        read_values = column_reader(type_info)
+        read_values = type_info.column_reader()
         return lambda batch: read_values(_as_type(batch.column(0), expected[0]))
-    readers = list(zip([column_reader(field_type) for field_type in type_info.field_types], expected, strict=True))
-    make_records = records_from_columns(type_info)
+    readers = list(zip([field_type.column_reader() for field_type in type_info.field_types], expected, strict=True))
+    make_records = type_info.make_records()
 
     def read(batch: pa.RecordBatch) -> list[Any]:
         columns = zip(readers, batch.columns, strict=True)
@@ -49,11 +47,11 @@ def row_writer(type_info: TypeInformation) -> RowWriter:
     """A batch of Python rows. Raises RowTypeError, naming the first row that is not of the declared type."""
     schema = schema_of(type_info)
     if isinstance(type_info, FieldsTypeInfo):
-        split = columns_from_records(type_info)
-        writers = [column_writer(field_type) for field_type in type_info.field_types]
+        split = type_info.split_records()
+        writers = [field_type.column_writer() for field_type in type_info.field_types]
     else:
         split = lambda rows: [rows]  # noqa: E731 - a name for one of two functions
-        writers = [column_writer(type_info)]
+        writers = [type_info.column_writer()]
 
     def write(rows: Sequence[Any]) -> pa.RecordBatch:
         columns = split(rows)

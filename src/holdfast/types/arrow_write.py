@@ -6,83 +6,29 @@ number becomes a time. So the classes of a column's values are looked at first, 
 
 from __future__ import annotations
 
-import datetime
-import decimal
-import numbers
 from collections.abc import Callable, Sequence
 from operator import attrgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pyarrow as pa
 
-from holdfast.types import pickling
-from holdfast.types.classes import ClassTypeInfo, qualified_name
-from holdfast.types.information import (
-    BasicType,
-    BasicTypeInfo,
-    DecimalTypeInfo,
-    ElementsTypeInfo,
-    FieldsTypeInfo,
-    MapTypeInfo,
-    PickledBytesTypeInfo,
-    RowTypeInfo,
-    TypeInformation,
-)
-from holdfast.types.instant import Instant
+from holdfast.types.qualified_names import qualified_name
 from holdfast.types.row import Row
+
+if TYPE_CHECKING:
+    from holdfast.types.contract import TypeInformation
 
 #: An array of the type's own Arrow type; raises ValueError, TypeError or an Arrow error for a value of another type.
 ColumnWriter = Callable[[Sequence[Any]], pa.Array]
 
+#: Takes records apart, one sequence per field; raises where one has another shape.
+SplitRecords = Callable[[Sequence[Any]], list[Sequence[Any]]]
+
 _NONE = type(None)
-_INTEGERS = (int, numbers.Integral)
-_NUMBERS = (float, int, numbers.Real)
-
-#: The classes a type's values may have, and those that are never meant although they are subclasses.
-_CLASSES: dict[BasicType, tuple[tuple[type, ...], tuple[type, ...]]] = {
-    BasicType.STRING: ((str,), ()),
-    BasicType.CHAR: ((str,), ()),
-    BasicType.BYTES: ((bytes, bytearray, memoryview), ()),
-    BasicType.BOOLEAN: ((bool, np.bool_), ()),
-    BasicType.BYTE: (_INTEGERS, (bool,)),
-    BasicType.SHORT: (_INTEGERS, (bool,)),
-    BasicType.INT: (_INTEGERS, (bool,)),
-    BasicType.LONG: (_INTEGERS, (bool,)),
-    BasicType.BIG_INT: (_INTEGERS, (bool,)),
-    BasicType.FLOAT: (_NUMBERS, (bool, decimal.Decimal)),
-    BasicType.DOUBLE: (_NUMBERS, (bool, decimal.Decimal)),
-    BasicType.BIG_DEC: ((decimal.Decimal, int), (bool,)),
-    BasicType.INSTANT: ((Instant,), ()),
-    BasicType.SQL_DATE: ((datetime.date,), (datetime.datetime,)),
-    BasicType.SQL_TIME: ((datetime.time,), ()),
-    BasicType.SQL_TIMESTAMP: ((datetime.datetime,), ()),
-    BasicType.TIMESTAMP_LTZ: ((datetime.datetime,), ()),
-}
 
 
-def column_writer(type_info: TypeInformation) -> ColumnWriter:
-    if isinstance(type_info, BasicTypeInfo):
-        return _basic_writer(type_info)
-    if isinstance(type_info, DecimalTypeInfo):
-        return _checked_writer(type_info, (decimal.Decimal, int), (bool,))
-    if isinstance(type_info, PickledBytesTypeInfo):
-        return lambda values: pa.array(list(map(pickling.dumps, values)), pa.binary())
-    if isinstance(type_info, ElementsTypeInfo):
-        return _list_writer(type_info)
-    if isinstance(type_info, MapTypeInfo):
-        return _map_writer(type_info)
-    if isinstance(type_info, FieldsTypeInfo):
-        return _struct_writer(type_info)
-    raise TypeError(f"{type_info!r} has no Arrow form")
-
-
-def columns_from_records(type_info: FieldsTypeInfo) -> Callable[[Sequence[Any]], list[Sequence[Any]]]:
-    """Takes tuples, rows or instances of a class apart, one sequence per field; raises where one has another shape."""
-    if isinstance(type_info, ClassTypeInfo):
-        return _columns_from_instances(type_info)
-    count = len(type_info.field_types)
-    names = type_info.field_names if isinstance(type_info, RowTypeInfo) and type_info.named else None
+def columns_from_records(count: int, names: tuple[str, ...] | None) -> SplitRecords:
+    """Takes tuples or rows apart; ``names`` are None where they have positions only."""
 
     def split(records: Sequence[Any]) -> list[Sequence[Any]]:
         if not records:
@@ -110,34 +56,21 @@ def _in_field_order(records: Sequence[Any], names: tuple[str, ...] | None) -> Se
     return [row.get_fields_by_names(names) if type(row) in permuted else row for row in records]
 
 
-def _columns_from_instances(type_info: ClassTypeInfo) -> Callable[[Sequence[Any]], list[Sequence[Any]]]:
-    getters = [attrgetter(name) for name in type_info.field_names]
+def columns_from_instances(class_name: str, names: Sequence[str]) -> SplitRecords:
+    """Takes instances of a class apart."""
+    getters = [attrgetter(name) for name in names]
 
     def split(records: Sequence[Any]) -> list[Sequence[Any]]:
         for cls in set(map(type, records)):
             # By name, because a class of the main program is another object in every process.
-            if all(qualified_name(base) != type_info.class_name for base in cls.__mro__):
-                raise TypeError(f"it is a {cls.__name__} and not a {type_info.class_name}")
+            if all(qualified_name(base) != class_name for base in cls.__mro__):
+                raise TypeError(f"it is a {cls.__name__} and not a {class_name}")
         return [list(map(getter, records)) for getter in getters]
 
     return split
 
 
-def _basic_writer(type_info: BasicTypeInfo) -> ColumnWriter:
-    allowed, refused = _CLASSES[type_info.basic]
-    if type_info.basic in (BasicType.BIG_INT, BasicType.BIG_DEC):
-        return _checked_writer(type_info, allowed, refused, str)
-    if type_info.basic is BasicType.INSTANT:
-        return _checked_writer(type_info, allowed, refused, Instant.to_epoch_nano)
-    if type_info.basic is BasicType.CHAR:
-        return _checked_writer(type_info, allowed, refused, _one_character)
-    if type_info.basic is BasicType.BYTES:
-        # Arrow never lets go of what a memoryview shows.
-        return _checked_writer(type_info, allowed, refused, bytes)
-    return _checked_writer(type_info, allowed, refused)
-
-
-def _checked_writer(
+def checked_writer(
     type_info: TypeInformation,
     allowed: tuple[type, ...],
     refused: tuple[type, ...],
@@ -157,15 +90,13 @@ def _checked_writer(
     return write
 
 
-def _one_character(value: str) -> str:
+def one_character(value: str) -> str:
     if len(value) != 1:
         raise ValueError(f"{value!r} is not one character")
     return value
 
 
-def _list_writer(type_info: ElementsTypeInfo) -> ColumnWriter:
-    write_elements, arrow_type = column_writer(type_info.element_type), type_info.arrow_type()
-
+def list_writer(write_elements: ColumnWriter, arrow_type: pa.DataType) -> ColumnWriter:
     def write(values: Sequence[Any]) -> pa.Array:
         for cls in set(map(type, values)):
             if cls is not _NONE and not issubclass(cls, (list, tuple)):
@@ -176,10 +107,7 @@ def _list_writer(type_info: ElementsTypeInfo) -> ColumnWriter:
     return write
 
 
-def _map_writer(type_info: MapTypeInfo) -> ColumnWriter:
-    write_keys, write_values = column_writer(type_info.key_type), column_writer(type_info.value_type)
-    arrow_type = type_info.arrow_type()
-
+def map_writer(write_keys: ColumnWriter, write_values: ColumnWriter, arrow_type: pa.DataType) -> ColumnWriter:
     def write(values: Sequence[Any]) -> pa.Array:
         for cls in set(map(type, values)):
             if cls is not _NONE and not issubclass(cls, dict):
@@ -194,9 +122,8 @@ def _map_writer(type_info: MapTypeInfo) -> ColumnWriter:
     return write
 
 
-def _struct_writer(type_info: FieldsTypeInfo) -> ColumnWriter:
-    split, writers = columns_from_records(type_info), [column_writer(t) for t in type_info.field_types]
-    fields = list(type_info.arrow_type())
+def struct_writer(split: SplitRecords, writers: Sequence[ColumnWriter], arrow_type: pa.DataType) -> ColumnWriter:
+    fields = list(arrow_type)
 
     def write(values: Sequence[Any]) -> pa.Array:
         missing = [value is None for value in values]

@@ -6,44 +6,14 @@ have no counterpart. Values of an enum are text, those of a fixed are bytes.
 
 from __future__ import annotations
 
-import datetime as dt
 import json
-from collections.abc import Callable, Mapping
-from decimal import Decimal
+from collections.abc import Mapping
 from typing import Any
 
 from holdfast.errors import ProgramError
-from holdfast.types.information import (
-    BasicType,
-    BasicTypeInfo,
-    DecimalTypeInfo,
-    ListTypeInfo,
-    MapTypeInfo,
-    RowTypeInfo,
-    TypeInformation,
-)
-
-_EPOCH = dt.datetime(1970, 1, 1)
-_PRIMITIVE = {
-    "boolean": BasicType.BOOLEAN,
-    "int": BasicType.INT,
-    "long": BasicType.LONG,
-    "float": BasicType.FLOAT,
-    "double": BasicType.DOUBLE,
-    "bytes": BasicType.BYTES,
-    "string": BasicType.STRING,
-    "fixed": BasicType.BYTES,
-    "enum": BasicType.STRING,
-}
-_LOGICAL = {
-    "date": BasicType.SQL_DATE,
-    "time-millis": BasicType.SQL_TIME,
-    "time-micros": BasicType.SQL_TIME,
-    "timestamp-millis": BasicType.TIMESTAMP_LTZ,
-    "timestamp-micros": BasicType.TIMESTAMP_LTZ,
-    "local-timestamp-millis": BasicType.SQL_TIMESTAMP,
-    "local-timestamp-micros": BasicType.SQL_TIMESTAMP,
-}
+from holdfast.types.avro_defaults import optional, same
+from holdfast.types.information import BasicType, BasicTypeInfo, ListTypeInfo, MapTypeInfo, RowTypeInfo, TypeInformation
+from holdfast.types.registry import FromJson, avro_logical_type, avro_name
 
 
 def avro_type(schema: Mapping[str, Any] | str) -> TypeInformation:
@@ -54,10 +24,6 @@ def avro_type(schema: Mapping[str, Any] | str) -> TypeInformation:
         except ValueError as error:
             raise ProgramError(f"The Avro schema {schema!r} is not JSON: {error}.") from error
     return _Schemas().type_of(schema)[0]
-
-
-#: From a default in JSON to the value that it stands for.
-FromJson = Callable[[Any], Any]
 
 
 class _Schemas:
@@ -78,22 +44,22 @@ class _Schemas:
             return self.type_of(kind, namespace)
         if kind == "array":
             element, read = self.type_of(schema["items"], namespace)
-            return ListTypeInfo(element), lambda found: [_optional(read, one) for one in found]
+            return ListTypeInfo(element), lambda found: [optional(read, one) for one in found]
         if kind == "map":
             value, read_value = self.type_of(schema["values"], namespace)
             keys = BasicTypeInfo(BasicType.STRING)
-            return MapTypeInfo(keys, value), lambda found: {k: _optional(read_value, v) for k, v in found.items()}
+            return MapTypeInfo(keys, value), lambda found: {k: optional(read_value, v) for k, v in found.items()}
         if kind in ("record", "error"):
             return self._record(schema, namespace)
-        found = _logical(schema) or self._of_name(kind, namespace)
+        found = self._logical(schema, namespace) or self._of_name(kind, namespace)
         if kind in ("enum", "fixed"):
             self._named[_full_name(schema, namespace)] = found
         return found
 
     def _of_name(self, name: str, namespace: str) -> tuple[TypeInformation, FromJson]:
-        if name in _PRIMITIVE:
-            read = _bytes_of if name in ("bytes", "fixed") else float if name in ("float", "double") else _same
-            return BasicTypeInfo(_PRIMITIVE[name]), read
+        plain = avro_name(name)
+        if plain is not None:
+            return plain({}, same)
         full = name if "." in name or not namespace else f"{namespace}.{name}"
         if full not in self._named:
             raise ProgramError(f"The Avro schema has no type '{name}' before it is used, and it is no type of Avro's.")
@@ -101,6 +67,12 @@ class _Schemas:
         if known is None:
             raise ProgramError(f"The Avro record '{full}' contains itself, which rows cannot.")
         return known
+
+    def _logical(self, schema: Mapping[str, Any], namespace: str) -> tuple[TypeInformation, FromJson] | None:
+        """None where the logical type is none that is known: then it is to be passed over."""
+        name = schema.get("logicalType")
+        logical = None if name is None else avro_logical_type(name)
+        return None if logical is None else logical(schema, self._of_name(schema["type"], namespace)[1])
 
     def _union(self, schema: list[Any], namespace: str) -> tuple[TypeInformation, FromJson]:
         present = [one for one in schema if one != "null"]
@@ -124,49 +96,18 @@ class _Schemas:
             types.append(type_info)
             readers.append(read)
             if "default" in field:
-                defaults[field["name"]] = _optional(read, field["default"])
+                defaults[field["name"]] = optional(read, field["default"])
         aliases = {field["name"]: tuple(field["aliases"]) for field in schema["fields"] if field.get("aliases")}
         row = RowTypeInfo(tuple(types), tuple(names), defaults=defaults, aliases=aliases)
 
         def values_of(found: Mapping[str, Any]) -> tuple[Any, ...]:
             given = zip(names, readers, strict=True)
-            return tuple(_optional(read, found[name]) if name in found else defaults[name] for name, read in given)
+            return tuple(optional(read, found[name]) if name in found else defaults[name] for name, read in given)
 
         self._named[full] = row, values_of
         return row, values_of
 
 
-def _logical(schema: Mapping[str, Any]) -> tuple[TypeInformation, FromJson] | None:
-    """None where the logical type is none that is known: then it is to be passed over."""
-    name = schema.get("logicalType")
-    if name == "decimal":
-        precision, scale = schema["precision"], schema.get("scale", 0)
-        return DecimalTypeInfo(precision, scale), lambda text: Decimal(
-            int.from_bytes(_bytes_of(text), "big", signed=True)
-        ).scaleb(-scale)
-    if name not in _LOGICAL:
-        return None
-    unit = dt.timedelta(days=1) if name == "date" else dt.timedelta(microseconds=1 if "micros" in name else 1000)
-    moment: FromJson = lambda count: _EPOCH + count * unit  # noqa: E731 - a name for one of several
-    if name == "date":
-        return BasicTypeInfo(_LOGICAL[name]), lambda count: moment(count).date()
-    if name.startswith("time-"):
-        return BasicTypeInfo(_LOGICAL[name]), lambda count: moment(count).time()
-    return BasicTypeInfo(_LOGICAL[name]), moment
-
-
 def _full_name(schema: Mapping[str, Any], namespace: str) -> str:
     name, own = str(schema["name"]), schema.get("namespace", namespace)
     return name if "." in name or not own else f"{own}.{name}"
-
-
-def _same(found: Any) -> Any:
-    return found
-
-
-def _optional(read: FromJson, found: Any) -> Any:
-    return None if found is None else read(found)
-
-
-def _bytes_of(text: str) -> bytes:
-    return text.encode("latin-1")

@@ -9,15 +9,21 @@ import types
 import typing
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
+from operator import attrgetter
 from typing import Any, ClassVar, Self
 
 import msgspec
 
 from holdfast.errors import ProgramError
-from holdfast.types.information import FieldsTypeInfo, fields_from_json, register_kind
-
-#: Makes the value of a field that a stored value does not have.
-Default = Callable[[], Any]
+from holdfast.types import arrow_write, storage_forms
+from holdfast.types.arrow_read import MakeRecords
+from holdfast.types.arrow_write import SplitRecords
+from holdfast.types.contract import TypeInformation
+from holdfast.types.fields import Default, FieldsTypeInfo
+from holdfast.types.part_types import fields_from_json
+from holdfast.types.qualified_names import qualified_name
+from holdfast.types.registry import register_type
+from holdfast.types.storage_scalars import Form
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -30,11 +36,7 @@ class ClassTypeInfo(FieldsTypeInfo):
 
     class_name: str = ""
     cls: type | None = dataclasses.field(default=None, compare=False)
-
-    @classmethod
-    @abstractmethod
-    def takes(cls, candidate: Any) -> bool:
-        """Whether a class is of this kind."""
+    of_classes: ClassVar[bool] = True
 
     @classmethod
     @abstractmethod
@@ -46,7 +48,7 @@ class ClassTypeInfo(FieldsTypeInfo):
         """What the class says of a field."""
 
     @classmethod
-    def of(cls, declared: type, type_of: Callable[[Any], Any]) -> Self:
+    def of(cls, declared: type, type_of: Callable[[Any], TypeInformation]) -> Self:
         """The type of a class; ``type_of`` resolves the types of its fields."""
         try:
             hints = typing.get_type_hints(declared, include_extras=True)
@@ -70,6 +72,47 @@ class ClassTypeInfo(FieldsTypeInfo):
 
     def to_json(self) -> dict[str, Any]:
         return {**super().to_json(), "class": self.class_name}
+
+    @classmethod
+    def read_json(cls, data: dict[str, Any]) -> Self:
+        return cls(*fields_from_json(data), class_name=data["class"], cls=cls._find(data["class"]))
+
+    @classmethod
+    def _find(cls, class_name: str) -> type | None:
+        """A class of a module that the program has loaded. To import one by a stored name would run code of whoever
+        stored it.
+        """
+        module_name, _, qualified = class_name.partition(":")
+        found: Any = sys.modules.get(module_name)
+        try:
+            for part in qualified.split("."):
+                found = getattr(found, part)
+        except AttributeError:
+            return None
+        return found if cls.takes(found) else None
+
+    @property
+    def has_names(self) -> bool:
+        return True
+
+    def follows_by_name(self, old: TypeInformation) -> bool:
+        """Whether both are the class of one name, of whatever kind."""
+        return isinstance(old, ClassTypeInfo) and old.class_name == self.class_name
+
+    def getter(self, field_or_place: str | int) -> Callable[[Any], Any]:
+        return attrgetter(self.field_names[self._place(field_or_place)])
+
+    def make_records(self) -> MakeRecords:
+        if not self.positional:
+            return super().make_records()
+        cls = self.require_class()
+        return lambda columns: list(map(cls, *columns))
+
+    def split_records(self) -> SplitRecords:
+        return arrow_write.columns_from_instances(self.class_name, self.field_names)
+
+    def fields_form(self, fields: Sequence[Form]) -> Form:
+        return storage_forms.instance_form(self, fields, self.field_names, self.class_name, self.maker())
 
     def require_class(self) -> type:
         """The class itself; raises when this type came from a stored form and the class was moved or removed."""
@@ -117,6 +160,7 @@ class ClassTypeInfo(FieldsTypeInfo):
         return (lambda: None) if optional else None
 
 
+@register_type
 class DataclassTypeInfo(ClassTypeInfo):
     kind: ClassVar[str] = "dataclass"
     label: ClassVar[str] = "DATACLASS"
@@ -143,27 +187,7 @@ class DataclassTypeInfo(ClassTypeInfo):
         return None if field.default_factory is dataclasses.MISSING else field.default_factory
 
 
-class NamedTupleTypeInfo(ClassTypeInfo):
-    kind: ClassVar[str] = "named_tuple"
-    label: ClassVar[str] = "NAMED_TUPLE"
-
-    @classmethod
-    def takes(cls, candidate: Any) -> bool:
-        return isinstance(candidate, type) and issubclass(candidate, tuple) and hasattr(candidate, "_fields")
-
-    @classmethod
-    def names_of(cls, declared: Any) -> tuple[str, ...]:
-        return tuple(declared._fields)
-
-    @property
-    def immutable(self) -> bool:
-        return all(type_info.immutable for type_info in self.field_types)
-
-    def declared_default(self, name: str) -> Default | None:
-        defaults: dict[str, Any] = self.require_class()._field_defaults  # type: ignore[attr-defined]  # of NamedTuples
-        return (lambda: defaults[name]) if name in defaults else None
-
-
+@register_type
 class StructTypeInfo(ClassTypeInfo):
     """A ``msgspec.Struct``."""
 
@@ -191,32 +215,23 @@ class StructTypeInfo(ClassTypeInfo):
         return factory
 
 
-#: Every kind of class that a program may declare as a type.
-CLASS_KINDS: tuple[type[ClassTypeInfo], ...] = (DataclassTypeInfo, StructTypeInfo, NamedTupleTypeInfo)
+@register_type
+class NamedTupleTypeInfo(ClassTypeInfo):
+    kind: ClassVar[str] = "named_tuple"
+    label: ClassVar[str] = "NAMED_TUPLE"
 
+    @classmethod
+    def takes(cls, candidate: Any) -> bool:
+        return isinstance(candidate, type) and issubclass(candidate, tuple) and hasattr(candidate, "_fields")
 
-def qualified_name(cls: type) -> str:
-    """By which a class is stored and recognised."""
-    return f"{cls.__module__}:{cls.__qualname__}"
+    @classmethod
+    def names_of(cls, declared: Any) -> tuple[str, ...]:
+        return tuple(declared._fields)
 
+    @property
+    def immutable(self) -> bool:
+        return all(type_info.immutable for type_info in self.field_types)
 
-def _find(class_name: str, kind: type[ClassTypeInfo]) -> type | None:
-    """A class of a module that the program has loaded. To import one by a stored name would run code of whoever stored
-    it.
-    """
-    module_name, _, qualified = class_name.partition(":")
-    found: Any = sys.modules.get(module_name)
-    try:
-        for part in qualified.split("."):
-            found = getattr(found, part)
-    except AttributeError:
-        return None
-    return found if kind.takes(found) else None
-
-
-def _reader(kind: type[ClassTypeInfo]) -> Callable[[dict[str, Any]], ClassTypeInfo]:
-    return lambda data: kind(*fields_from_json(data), class_name=data["class"], cls=_find(data["class"], kind))
-
-
-for _kind in CLASS_KINDS:
-    register_kind(_kind.kind, _reader(_kind))
+    def declared_default(self, name: str) -> Default | None:
+        defaults: dict[str, Any] = self.require_class()._field_defaults  # type: ignore[attr-defined]  # of NamedTuples
+        return (lambda: defaults[name]) if name in defaults else None

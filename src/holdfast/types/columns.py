@@ -8,22 +8,20 @@ from typing import Any
 import pyarrow as pa
 
 from holdfast.errors import ProgramError, RowTypeError
-from holdfast.types.arrow_read import column_reader
-from holdfast.types.arrow_write import column_writer
-from holdfast.types.typeinfo import PickledBytesTypeInfo, TypeInformation
+from holdfast.types.contract import TypeInformation
 
 
 class Column:
     """Reads and writes columns of one type; ``what`` says in errors what they hold."""
 
     def __init__(self, type_info: TypeInformation, what: str) -> None:
-        if isinstance(type_info, PickledBytesTypeInfo):
+        if not type_info.declared:
             raise ProgramError(f"The type of {what} is not declared, so that it has no Arrow type; declare it.")
         self._type_info = type_info
         self._what = what
         self.arrow_type: pa.DataType = type_info.arrow_type()
-        self._read = column_reader(type_info)
-        self._write = column_writer(type_info)
+        self._read = type_info.column_reader()
+        self._write = type_info.column_writer()
 
     def read(self, column: pa.Array | pa.ChunkedArray) -> list[Any]:
         """The values; None where the column is null. A column of a close type is cast."""

@@ -5,33 +5,12 @@ from __future__ import annotations
 import re
 
 from holdfast.errors import ProgramError
+from holdfast.types.registry import ddl_word, known_ddl
 from holdfast.types.typeinfo import TypeInformation, Types
 
 _TOKENS = re.compile(r"\s*(?:(?P<word>\w+)|`(?P<quoted>(?:[^`]|``)+)`|(?P<text>'(?:[^'\\]|\\.)*')|(?P<mark>[<>(),:]))")
 
-_SIMPLE = {
-    "boolean": Types.BOOLEAN(),
-    "tinyint": Types.BYTE(),
-    "byte": Types.BYTE(),
-    "smallint": Types.SHORT(),
-    "short": Types.SHORT(),
-    "int": Types.INT(),
-    "integer": Types.INT(),
-    "bigint": Types.LONG(),
-    "long": Types.LONG(),
-    "float": Types.FLOAT(),
-    "real": Types.FLOAT(),
-    "double": Types.DOUBLE(),
-    "string": Types.STRING(),
-    "binary": Types.BYTES(),
-    "date": Types.SQL_DATE(),
-    "timestamp": Types.TIMESTAMP_LTZ(),
-    "timestamp_ltz": Types.TIMESTAMP_LTZ(),
-    "timestamp_ntz": Types.SQL_TIMESTAMP(),
-}
-_SIZED_STRINGS = ("char", "character", "varchar")
-_DECIMALS = ("decimal", "dec", "numeric")
-_KNOWN = (*_SIMPLE, *_SIZED_STRINGS, *_DECIMALS, "array", "map", "struct")
+_NESTED = ("array", "map", "struct")
 
 
 def parse_ddl(text: str) -> TypeInformation:
@@ -83,18 +62,15 @@ class _Parser:
     def type(self) -> TypeInformation:
         kind, word, position = self._take()
         name = word.lower()
-        if kind == "word" and name in _SIMPLE:
-            return _SIMPLE[name]
-        if kind == "word" and name in _SIZED_STRINGS:
-            self._sizes(word, position, at_least=1, at_most=1)
-            return Types.STRING()
-        if kind == "word" and name in _DECIMALS:
-            return Types.DECIMAL(*self._sizes(word, position, at_least=0, at_most=2))
-        if kind == "word" and name in ("array", "map", "struct"):
+        known = ddl_word(name) if kind == "word" else None
+        if known is not None:
+            sizes = self._sizes(word, position, known.at_least, known.at_most) if known.sized else []
+            return known.make(*sizes)
+        if kind == "word" and name in _NESTED:
             self._expect("<")
             return self._nested(name)
         seen = "the end of the text" if kind == "end" else f"'{word}'"
-        raise self._error(f"expected a type, found {seen}; types are {', '.join(_KNOWN)}", position)
+        raise self._error(f"expected a type, found {seen}; types are {', '.join([*known_ddl(), *_NESTED])}", position)
 
     def expect_end(self) -> None:
         kind, word, position = self._peek(0)

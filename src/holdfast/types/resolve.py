@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
-import decimal
 import types
 import typing
 from collections.abc import Mapping
@@ -11,25 +9,10 @@ from typing import Any
 
 from holdfast.errors import ProgramError
 from holdfast.types.avro import avro_type
-from holdfast.types.classes import CLASS_KINDS, ClassTypeInfo
+from holdfast.types.contract import TypeInformation
 from holdfast.types.ddl import parse_ddl
-from holdfast.types.instant import Instant
-from holdfast.types.typeinfo import TypeInformation, Types
-
-_PYTHON_TYPES: dict[Any, TypeInformation] = {
-    int: Types.LONG(),
-    float: Types.DOUBLE(),
-    str: Types.STRING(),
-    bytes: Types.BYTES(),
-    bool: Types.BOOLEAN(),
-    datetime.date: Types.SQL_DATE(),
-    datetime.time: Types.SQL_TIME(),
-    datetime.datetime: Types.SQL_TIMESTAMP(),
-    decimal.Decimal: Types.BIG_DEC(),
-    Instant: Types.INSTANT(),
-    Any: Types.PICKLED_BYTE_ARRAY(),
-    object: Types.PICKLED_BYTE_ARRAY(),
-}
+from holdfast.types.registry import CLASS_KINDS, python_type
+from holdfast.types.typeinfo import Types
 
 
 def resolve(type_like: Any) -> TypeInformation:
@@ -50,16 +33,25 @@ def _resolve(type_like: Any, inside: tuple[type, ...]) -> TypeInformation:
         return _from_spark(type_like.jsonValue())
     if isinstance(type_like, Mapping):
         return avro_type(type_like)
-    kind = next((one for one in CLASS_KINDS if one.takes(type_like)), None)
-    if kind is not None and type_like not in _PYTHON_TYPES:
-        return _from_class(kind, type_like, inside)
     origin = typing.get_origin(type_like)
     if origin is not None:
         return _from_generic(type_like, origin, inside)
+    known = _known(type_like)
+    if known is not None:
+        return known
+    kind = next((one for one in CLASS_KINDS if one.takes(type_like)), None)
+    if kind is not None:
+        return _from_class(kind, type_like, inside)
+    raise _unknown(type_like)
+
+
+def _known(type_like: Any) -> TypeInformation | None:
+    """The type that has this among its names; what cannot be hashed is none."""
     try:
-        return _PYTHON_TYPES[type_like]
-    except (KeyError, TypeError):
-        raise _unknown(type_like) from None
+        hash(type_like)
+    except TypeError:
+        return None
+    return python_type(type_like)
 
 
 def _from_generic(type_like: Any, origin: Any, inside: tuple[type, ...]) -> TypeInformation:
@@ -80,7 +72,7 @@ def _from_generic(type_like: Any, origin: Any, inside: tuple[type, ...]) -> Type
     raise _unknown(type_like)
 
 
-def _from_class(kind: type[ClassTypeInfo], cls: type, inside: tuple[type, ...]) -> TypeInformation:
+def _from_class(kind: type[TypeInformation], cls: type, inside: tuple[type, ...]) -> TypeInformation:
     if cls in inside:
         raise ProgramError(f"{cls.__qualname__} contains itself; declare that field as typing.Any to pickle it")
     return kind.of(cls, lambda hint: _resolve(hint, (*inside, cls)))

@@ -11,12 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.state.canonical.columns import Column
-from holdfast.state.canonical.key_columns import key_column
 from holdfast.state.canonical.places import file_name, folder_name
 from holdfast.state.canonical.schema import ValueFields
 from holdfast.state.keys import KeyCodec
 from holdfast.state.serializers import serializer_for
+from holdfast.types.table_columns import Column
 from holdfast.types.typeinfo import Types
 from tests.state.canonical.typed_values import KEY_TYPES, SCALARS, VALUE_TYPES
 
@@ -57,7 +56,7 @@ def test_every_stored_key_comes_back_as_the_same_bytes(data: st.DataObject) -> N
     type_info, strategy = data.draw(KEY_TYPES)
     codec = KeyCodec.for_type(type_info)
     stored = list(map(codec.encode, data.draw(st.lists(strategy, max_size=6))))
-    column: Column = key_column(type_info)
+    column: Column = type_info.key_column()
     batch = pa.record_batch([column.write(stored)], names=["key"])
     assert batch.schema.types == [column.arrow_type]
     assert column.read(through_parquet(batch).column(0)) == stored

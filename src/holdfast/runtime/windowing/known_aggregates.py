@@ -17,7 +17,7 @@ from holdfast.runtime.windowing.contexts import WindowContext
 from holdfast.runtime.windowing.functions import WindowProcess
 from holdfast.types.arrow import schema_of
 from holdfast.types.row import Row
-from holdfast.types.typeinfo import INTEGERS, BasicTypeInfo, FieldsTypeInfo, RowTypeInfo, Types
+from holdfast.types.typeinfo import FieldsTypeInfo, RowTypeInfo, Types
 
 #: The columns of a window's times.
 WINDOW_COLUMNS = ("window_start", "window_end")
@@ -63,7 +63,7 @@ def _best_real(better: Callable[[Any, Any], Any], kept: Any, value: Any) -> Any:
 
 
 def _step(function: str, kept: Partial) -> Step:
-    whole = isinstance(kept.type_info, BasicTypeInfo) and kept.type_info.basic in INTEGERS
+    whole = kept.type_info.number is int
     if function == "sum":
         return partial(_add_within, kept.summed) if whole else _add
     best = _best if whole else _best_real

@@ -24,8 +24,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from holdfast.state.canonical.columns import Column, fixed_width
-from holdfast.state.canonical.key_columns import key_column, readable
+from holdfast.state.canonical.key_columns import readable
 from holdfast.state.canonical.schema import ValueFields, table_schema, type_of, typed_field
 from holdfast.state.cells import pack_elements, unpack_elements
 from holdfast.state.handles import StateMeta
@@ -33,7 +32,7 @@ from holdfast.state.keyed_state import VOID
 from holdfast.state.keys import KeyCodec
 from holdfast.state.layout import HEAD_LENGTH, group_bytes, id_bytes, number_bytes, read_group, read_sized, sized
 from holdfast.state.ttl_cells import STAMP
-from holdfast.types.typeinfo import PickledBytesTypeInfo
+from holdfast.types.table_columns import Column, fixed_width
 
 KEY_GROUP = "key_group"
 Entry = tuple[bytes, bytes]
@@ -52,9 +51,9 @@ class KeyFields:
         self._name = name
         self._type = type_of(snapshot)
         self._codec: KeyCodec | None = None
-        if isinstance(self._type, PickledBytesTypeInfo):
+        if not self._type.declared:
             self._codec = KeyCodec.for_type(self._type)
-        self._column: Column = key_column(self._type)
+        self._column: Column = self._type.key_column()
 
     def fields(self) -> list[pa.Field]:
         if self._codec is None:

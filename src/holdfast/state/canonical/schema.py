@@ -9,9 +9,9 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from holdfast.state.canonical.columns import Column
 from holdfast.state.canonical.stored_columns import value_column
-from holdfast.types.typeinfo import PickledBytesTypeInfo, TypeInformation
+from holdfast.types.contract import TypeInformation
+from holdfast.types.table_columns import Column
 
 FORMAT = "holdfast-table"
 VERSION = 1
@@ -51,7 +51,7 @@ class ValueFields:
         return cls(name, type_info, value_column(type_info))
 
     def fields(self) -> list[pa.Field]:
-        pickled = isinstance(self.type_info, PickledBytesTypeInfo)
+        pickled = not self.type_info.declared
         found = [typed_field(self.name, self.type_info, self.column.arrow_type, pickled)]
         return found if self.column.exact else [*found, pa.field(f"{self.name}{_STORED}", pa.binary())]
 

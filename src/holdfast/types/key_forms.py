@@ -9,7 +9,7 @@ from __future__ import annotations
 import reprlib
 import struct
 from abc import ABC, abstractmethod
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from math import isnan
 from typing import Any, NoReturn
@@ -19,9 +19,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from holdfast.errors import NullKeyError, StateTypeError
-from holdfast.state import xxhash64
+from holdfast.types import xxhash64
 
 _NAN = float("nan")
+_INTEGERS = {"b": pa.int8(), "h": pa.int16(), "i": pa.int32(), "q": pa.int64()}
 #: wide enough that no decimal of a key is rounded by the context
 _EXACT = Context(prec=1000)
 
@@ -31,6 +32,14 @@ class KeyForm(ABC):
 
     #: True when a key as a program gives it can stand for itself in a dict.
     trivial_identity = False
+    #: Classes of keys that are already what they are cast to.
+    normal: frozenset[type] = frozenset()
+    #: Classes of keys that are hashed together, as a column of a type.
+    hashed_together: Mapping[type, pa.DataType] = {}
+    #: The names of its fields, as which a composite key may come in several columns.
+    names: tuple[str, ...] | None = None
+    #: Whether a column of another type is cast to the declared one before it is hashed.
+    casts_columns = True
 
     def __init__(self, declared: str) -> None:
         self.declared = declared
@@ -77,6 +86,7 @@ class IntegerForm(KeyForm):
     """BYTE, SHORT, INT and LONG."""
 
     trivial_identity = True
+    normal = frozenset([int])
 
     def __init__(self, declared: str, code: str) -> None:
         super().__init__(declared)
@@ -84,6 +94,7 @@ class IntegerForm(KeyForm):
         self._pack, self._unpack = packer.pack, packer.unpack
         self._limit = 1 << (8 * packer.size - 1)
         self._hash = xxhash64.hash_long if code == "q" else xxhash64.hash_int
+        self.hashed_together = {int: _INTEGERS[code]}
 
     def normalise(self, key: Any) -> int:
         if type(key) is not int:
@@ -185,10 +196,12 @@ class StringForm(KeyForm):
     """STRING, and CHAR, whose keys are one character long."""
 
     trivial_identity = True
+    hashed_together: Mapping[type, pa.DataType] = {str: pa.string()}
 
     def __init__(self, declared: str, length: int | None = None) -> None:
         super().__init__(declared)
         self._length = length
+        self.normal = frozenset([str]) if length is None else frozenset()
 
     def normalise(self, key: Any) -> str:
         if not isinstance(key, str) or (self._length is not None and len(key) != self._length):

@@ -8,53 +8,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from operator import attrgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from holdfast.state.storage_scalars import Form, Mismatch, basic_form, decimal_form
 from holdfast.types import pickling
-from holdfast.types.classes import qualified_name
+from holdfast.types.qualified_names import qualified_name
 from holdfast.types.row import Row
-from holdfast.types.typeinfo import (
-    BasicTypeInfo,
-    ClassTypeInfo,
-    DecimalTypeInfo,
-    ElementsTypeInfo,
-    MapTypeInfo,
-    PickledBytesTypeInfo,
-    RowTypeInfo,
-    TupleTypeInfo,
-    TypeInformation,
-)
+from holdfast.types.storage_scalars import Form, Mismatch
+
+if TYPE_CHECKING:
+    from holdfast.types.contract import TypeInformation
 
 
-def form_of(type_info: TypeInformation) -> Form:
-    if isinstance(type_info, BasicTypeInfo):
-        return basic_form(type_info)
-    if isinstance(type_info, DecimalTypeInfo):
-        return decimal_form(type_info)
-    if isinstance(type_info, TupleTypeInfo):
-        return _tuple(type_info)
-    if isinstance(type_info, RowTypeInfo):
-        return _row(type_info)
-    if isinstance(type_info, ClassTypeInfo):
-        return _instance(type_info)
-    if isinstance(type_info, ElementsTypeInfo):
-        return _elements(type_info)
-    if isinstance(type_info, MapTypeInfo):
-        return _map(type_info)
-    if isinstance(type_info, PickledBytesTypeInfo):
-        return _pickled(type_info)
-    raise TypeError(f"no stored form for {type_info!r}")
-
-
-def _pickled(type_info: PickledBytesTypeInfo) -> Form:
+def pickled_form(type_info: TypeInformation) -> Form:
     def pack(value: Any) -> bytes:
         try:
             return pickling.dumps(value)
         except Exception as error:  # whatever the methods of the value's class raise
             raise Mismatch(type_info, value, f", which cannot be pickled ({error})") from error
 
-    return Form(bytes, pack, pickling.loads)
+    return Form(bytes, pack, pickling.loads, framed=False)
 
 
 def _any_ranged(*forms: Form) -> bool:
@@ -65,8 +37,7 @@ def _array_type(fields: Sequence[Form]) -> Any:
     return tuple.__class_getitem__(tuple(field.stored_type | None for field in fields))
 
 
-def _tuple(type_info: TupleTypeInfo) -> Form:
-    fields = [form_of(field) for field in type_info.field_types]
+def tuple_form(type_info: TypeInformation, fields: Sequence[Form]) -> Form:
     plain = tuple(field.plain for field in fields)
     packs = [field.pack for field in fields]
 
@@ -83,17 +54,16 @@ def _tuple(type_info: TupleTypeInfo) -> Form:
     return Form(_array_type(fields), pack, unpack, plain_fields=plain, ranged=_any_ranged(*fields))
 
 
-def _row(type_info: RowTypeInfo) -> Form:
+def row_form(type_info: TypeInformation, fields: Sequence[Form], names: tuple[str, ...] | None) -> Form:
     """Rows keep their values in the order of the type; the row kind is not stored."""
-    fields = [form_of(field) for field in type_info.field_types]
-    names, plain = type_info.field_names, tuple(field.plain for field in fields)
+    plain = tuple(field.plain for field in fields)
     packs = [field.pack for field in fields]
-    make = Row.factory(names if type_info.named else None)
+    make = Row.factory(names)
 
     def pack(value: Any) -> Any:
         if not isinstance(value, (Row, tuple)):
             raise Mismatch(type_info, value)
-        if isinstance(value, Row) and type_info.named and value._fields not in (None, names):
+        if isinstance(value, Row) and names is not None and value._fields not in (None, names):
             if set(value._fields or ()) != set(names):
                 raise Mismatch(type_info, value)
             value = value.get_fields_by_names(names)
@@ -124,16 +94,20 @@ def _unpack_fields(fields: Sequence[Form], make: Callable[[list[Any]], Any]) -> 
     return unpack
 
 
-def _instance(type_info: ClassTypeInfo) -> Form:
+def instance_form(
+    type_info: TypeInformation,
+    fields: Sequence[Form],
+    names: Sequence[str],
+    class_name: str,
+    make: Callable[[Any], Any],
+) -> Form:
     """Stored as a row of the same fields, so that the values can be read when the class is gone."""
-    fields = [form_of(field) for field in type_info.field_types]
     packs = [field.pack for field in fields]
-    values_of = _values_getter(type_info)
-    make = type_info.maker()
+    values_of = _values_getter(names)
 
     def pack(value: Any) -> Any:
         # A class of the main program is another object in every process, so its name counts.
-        if qualified_name(type(value)) != type_info.class_name:
+        if qualified_name(type(value)) != class_name:
             raise Mismatch(type_info, value)
         pairs = zip(packs, values_of(value), strict=True)
         return tuple([None if part is None else pack_field(part) for pack_field, part in pairs])
@@ -141,15 +115,13 @@ def _instance(type_info: ClassTypeInfo) -> Form:
     return Form(_array_type(fields), pack, _unpack_fields(fields, make) or make, ranged=_any_ranged(*fields))
 
 
-def _values_getter(type_info: ClassTypeInfo) -> Callable[[Any], Sequence[Any]]:
-    names = type_info.field_names
+def _values_getter(names: Sequence[str]) -> Callable[[Any], Sequence[Any]]:
     if len(names) == 1:
         return lambda value: (getattr(value, names[0]),)
     return attrgetter(*names)
 
 
-def _elements(type_info: ElementsTypeInfo) -> Form:
-    element = form_of(type_info.element_type)
+def elements_form(type_info: TypeInformation, element: Form) -> Form:
     plain, pack_element, unpack_element = {element.plain}, element.pack, element.unpack
 
     def pack(value: Any) -> Any:
@@ -166,9 +138,8 @@ def _elements(type_info: ElementsTypeInfo) -> Form:
     return Form(stored_type, pack, unpack if unpack_element else None, ranged=element.ranged)
 
 
-def _map(type_info: MapTypeInfo) -> Form:
+def map_form(type_info: TypeInformation, key: Form, value_form: Form) -> Form:
     """A dict where its keys are plain; otherwise a list of pairs, because stored keys need not be hashable."""
-    key, value_form = form_of(type_info.key_type), form_of(type_info.value_type)
     unpack_key, unpack_value = key.unpack, value_form.unpack
     key_plain, value_plain = {key.plain}, {value_form.plain}
     ranged = _any_ranged(key, value_form)

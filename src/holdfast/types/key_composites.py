@@ -10,11 +10,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from holdfast.state import xxhash64
-from holdfast.state.key_forms import KeyForm
-from holdfast.types.classes import CLASS_KINDS
+from holdfast.types import xxhash64
+from holdfast.types.key_forms import KeyForm
+from holdfast.types.registry import CLASS_KINDS
 from holdfast.types.row import Row
-from holdfast.types.typeinfo import ClassTypeInfo, FieldsTypeInfo, RowTypeInfo, TupleTypeInfo
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(list[bytes | None]).decode
@@ -23,27 +22,25 @@ _decode = msgspec.msgpack.Decoder(list[bytes | None]).decode
 class FieldsForm(KeyForm):
     """Tuples, rows and instances of a class: the hash of one field is the seed of the next, and a field may be None."""
 
-    def __init__(self, type_info: FieldsTypeInfo, fields: Sequence[KeyForm]) -> None:
-        super().__init__(type_info.describe())
+    def __init__(
+        self, declared: str, names: tuple[str, ...], fields: Sequence[KeyForm], make: Callable[[list[Any]], Any]
+    ) -> None:
+        super().__init__(declared)
         self.fields = fields
         self._encoders = [field.encode for field in fields]
-        self.names = type_info.field_names
-        self._make: Callable[[list[Any]], Any] = tuple
-        self._plain = isinstance(type_info, TupleTypeInfo) and all(field.trivial_identity for field in fields)
-        if isinstance(type_info, RowTypeInfo):
-            self._make = Row.factory(type_info.field_names if type_info.named else None)
-        elif isinstance(type_info, ClassTypeInfo):
-            self._make = type_info.maker()
+        self.names = self._names = names
+        self._make = make
+        self._plain = make is tuple and all(field.trivial_identity for field in fields)
 
     def values(self, key: Any) -> Sequence[Any]:
         """The values of the fields in the order of the type."""
         values: Sequence[Any]
-        if isinstance(key, Row) and key._fields is not None and set(key._fields) == set(self.names):
-            values = key.get_fields_by_names(self.names)
+        if isinstance(key, Row) and key._fields is not None and set(key._fields) == set(self._names):
+            values = key.get_fields_by_names(self._names)
         elif isinstance(key, (tuple, list)):
             values = key
-        elif any(kind.takes(type(key)) for kind in CLASS_KINDS) and all(hasattr(key, name) for name in self.names):
-            values = [getattr(key, name) for name in self.names]
+        elif any(kind.takes(type(key)) for kind in CLASS_KINDS) and all(hasattr(key, name) for name in self._names):
+            values = [getattr(key, name) for name in self._names]
         else:
             self.reject(key)
         if len(values) != len(self.fields):
@@ -79,7 +76,7 @@ class FieldsForm(KeyForm):
     def hash_array(self, column: pa.Array) -> pa.Array:
         parts = [field.hash_array(part) for field, part in zip(self.fields, column.flatten(), strict=True)]
         return pa.StructArray.from_arrays(
-            parts, names=list(self.names), mask=column.is_null() if column.null_count else None
+            parts, names=list(self._names), mask=column.is_null() if column.null_count else None
         )
 
     def same_column(self, column: pa.Array) -> pa.Array:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.errors import ProgramError
-from holdfast.state.xxhash64 import (
+from holdfast.types.xxhash64 import (
     big_integer_bytes,
     hash_columns,
     hash_int,

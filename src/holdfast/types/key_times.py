@@ -8,10 +8,10 @@ from collections.abc import Callable
 from typing import Any
 
 from holdfast.errors import StateTypeError
-from holdfast.state import xxhash64
-from holdfast.state.date_times import date_of, day_micros_of, days_of, micros_of, time_of
-from holdfast.state.key_forms import KeyForm
+from holdfast.types import xxhash64
+from holdfast.types.date_times import date_of, day_micros_of, days_of, micros_of, time_of
 from holdfast.types.instant import Instant
+from holdfast.types.key_forms import KeyForm
 
 _int = struct.Struct(">i")
 _long = struct.Struct(">q")

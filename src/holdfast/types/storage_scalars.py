@@ -7,12 +7,12 @@ import reprlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 import numpy as np
 
-from holdfast.state.date_times import (
+from holdfast.types.date_times import (
     date_of,
     day_micros_of,
     days_of,
@@ -21,9 +21,11 @@ from holdfast.state.date_times import (
     timestamp_of,
     utc_timestamp_of,
 )
-from holdfast.state.xxhash64 import big_integer_bytes
 from holdfast.types.instant import Instant
-from holdfast.types.typeinfo import BasicType, BasicTypeInfo, DecimalTypeInfo, TypeInformation
+from holdfast.types.xxhash64 import big_integer_bytes
+
+if TYPE_CHECKING:
+    from holdfast.types.contract import TypeInformation
 
 
 class Mismatch(Exception):
@@ -38,7 +40,8 @@ class Form:
     """``stored_type`` is what msgspec decodes to. ``unpack`` is None where stored values are the values themselves.
 
     Values of the class ``plain``, and tuples of ``plain_fields``, are stored as they are; ``pack`` casts the others, or
-    raises Mismatch. ``ranged`` forms hold integers, whose width is checked by decoding what was encoded.
+    raises Mismatch. ``ranged`` forms hold integers, whose width is checked by decoding what was encoded. A stored value
+    that is ``framed`` becomes bytes by msgpack; others are bytes.
     """
 
     stored_type: Any
@@ -47,16 +50,9 @@ class Form:
     plain: type | None = None
     plain_fields: tuple[type | None, ...] | None = None
     ranged: bool = False
+    framed: bool = True
 
 
-_WIDTHS = {BasicType.BYTE: 8, BasicType.SHORT: 16, BasicType.INT: 32, BasicType.LONG: 64}
-_PLAIN = {
-    BasicType.STRING: str,
-    BasicType.BOOLEAN: bool,
-    BasicType.FLOAT: float,
-    BasicType.DOUBLE: float,
-    BasicType.BYTES: bytes,
-}
 #: what is cast to a plain class without losing anything
 _CASTS: dict[type, tuple[type, ...]] = {
     int: (int, np.integer),
@@ -67,16 +63,20 @@ _CASTS: dict[type, tuple[type, ...]] = {
 }
 
 
-def basic_form(type_info: BasicTypeInfo) -> Form:
-    basic = type_info.basic
-    if basic in _WIDTHS:
-        limit = 1 << (_WIDTHS[basic] - 1)
-        ranged = Annotated[int, msgspec.Meta(ge=-limit, le=limit - 1)]
-        return Form(ranged, _caster(type_info, int), plain=int, ranged=True)
-    if basic in _PLAIN:
-        plain = _PLAIN[basic]
-        return Form(plain, _caster(type_info, plain), plain=plain)
-    return _CONVERTED[basic](type_info)
+#: Makes the form of a type, which it names in errors.
+MakeForm = Callable[["TypeInformation"], Form]
+
+
+def whole_number_form(bits: int) -> MakeForm:
+    """Integers of a width."""
+    limit = 1 << (bits - 1)
+    ranged = Annotated[int, msgspec.Meta(ge=-limit, le=limit - 1)]
+    return lambda type_info: Form(ranged, _caster(type_info, int), plain=int, ranged=True)
+
+
+def plain_form(plain: type) -> MakeForm:
+    """Values of a class that msgpack knows."""
+    return lambda type_info: Form(plain, _caster(type_info, plain), plain=plain)
 
 
 def _caster(type_info: TypeInformation, plain: type) -> Callable[[Any], Any]:
@@ -105,7 +105,7 @@ def _double(type_info: TypeInformation, value: Any) -> float:
 
 def _converted(
     accepted: type, stored: Any, to_stored: Callable[[Any], Any], from_stored: Callable[[Any], Any]
-) -> Callable[[TypeInformation], Form]:
+) -> MakeForm:
     """A form for values of one class, which become stored values by a function and come back by another."""
 
     def make(type_info: TypeInformation) -> Form:
@@ -146,21 +146,18 @@ def _time(value: dt.time) -> int:
     return day_micros_of(value)
 
 
-_CONVERTED: dict[BasicType, Callable[[TypeInformation], Form]] = {
-    BasicType.CHAR: _converted(str, str, _one_character, str),
-    BasicType.BIG_INT: _converted(int, bytes, _big_integer, lambda stored: int.from_bytes(stored, "big", signed=True)),
-    BasicType.BIG_DEC: _converted(Decimal, str, str, Decimal),
-    BasicType.INSTANT: _converted(Instant, tuple[int, int], lambda i: (i.seconds, i.nanos), lambda s: Instant(*s)),
-    BasicType.SQL_DATE: _converted(dt.date, int, _date, date_of),
-    BasicType.SQL_TIME: _converted(dt.time, int, _time, time_of),
-    BasicType.SQL_TIMESTAMP: _converted(dt.datetime, int, micros_of, timestamp_of),
-    BasicType.TIMESTAMP_LTZ: _converted(dt.datetime, int, micros_of, utc_timestamp_of),
-}
+CHARACTER = _converted(str, str, _one_character, str)
+BIG_INTEGER = _converted(int, bytes, _big_integer, lambda stored: int.from_bytes(stored, "big", signed=True))
+BIG_DECIMAL = _converted(Decimal, str, str, Decimal)
+INSTANT = _converted(Instant, tuple[int, int], lambda i: (i.seconds, i.nanos), lambda s: Instant(*s))
+DATE = _converted(dt.date, int, _date, date_of)
+TIME = _converted(dt.time, int, _time, time_of)
+TIMESTAMP = _converted(dt.datetime, int, micros_of, timestamp_of)
+UTC_TIMESTAMP = _converted(dt.datetime, int, micros_of, utc_timestamp_of)
 
 
-def decimal_form(type_info: DecimalTypeInfo) -> Form:
+def decimal_form(precision: int, scale: int) -> MakeForm:
     """Values are checked, not rounded: a state gives back what was put in."""
-    precision, scale = type_info.precision, type_info.scale
 
     def to_stored(value: Decimal) -> str:
         if not value.is_finite():
@@ -171,4 +168,4 @@ def decimal_form(type_info: DecimalTypeInfo) -> Form:
             raise ValueError(f"{len(digits)} digits, {fraction} of them behind the point")
         return str(value)
 
-    return _converted(Decimal, str, to_stored, Decimal)(type_info)
+    return _converted(Decimal, str, to_stored, Decimal)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import reprlib
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from decimal import Decimal
 from enum import Enum
 from typing import Any, NoReturn
@@ -14,10 +14,11 @@ import numpy as np
 import pyarrow as pa
 
 from holdfast.errors import StateTypeError
-from holdfast.state import xxhash64
-from holdfast.state.date_times import timestamp_of, utc_timestamp_of
-from holdfast.state.key_composites import ElementsForm
-from holdfast.state.key_forms import (
+from holdfast.types import xxhash64
+from holdfast.types.date_times import timestamp_of, utc_timestamp_of
+from holdfast.types.instant import Instant
+from holdfast.types.key_composites import ElementsForm
+from holdfast.types.key_forms import (
     BigDecimalForm,
     BigIntegerForm,
     BooleanForm,
@@ -27,8 +28,7 @@ from holdfast.state.key_forms import (
     KeyForm,
     StringForm,
 )
-from holdfast.state.key_times import DateForm, InstantForm, TimeForm, TimestampForm
-from holdfast.types.instant import Instant
+from holdfast.types.key_times import DateForm, InstantForm, TimeForm, TimestampForm
 from holdfast.types.row import Row
 
 _encode_row = msgspec.msgpack.Encoder().encode
@@ -61,6 +61,10 @@ class UndeclaredRowForm(KeyForm):
 
 class UndeclaredForm(KeyForm):
     """Keys without a declared type: a tag byte tells 1, 1.0, True, "1" and b"1" apart. Ints are long, floats double."""
+
+    normal = frozenset([int, str])
+    hashed_together: Mapping[type, pa.DataType] = {int: pa.int64(), str: pa.string()}
+    casts_columns = False
 
     def __init__(self) -> None:
         super().__init__("")
