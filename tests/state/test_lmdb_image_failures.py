@@ -25,9 +25,10 @@ from holdfast.state.restore import KeyedShare, restore_into
 from holdfast.state.snapshots import async_write
 from holdfast.state.store import Stamp
 from holdfast.state.strategies import PreparedSnapshot
+from holdfast.testing.contracts.stores import LOWEST
 from tests.state.backend_under_test import Subtask
 from tests.state.snapshot_memory import MemoryFiles
-from tests.state.stores import LMDB_IMAGE, LOWEST, make_backend
+from tests.state.stores import LMDB_IMAGE, make_backend
 from tests.state.test_lmdb_images import KEYS, START, TARGETS, prepare, subtask_in, take
 from tests.state.test_snapshots import ALL, content, restored
 

@@ -25,9 +25,10 @@ from holdfast.state.restore import KeyedShare, RestoreForecast, restore_into
 from holdfast.state.snapshots import async_write, sync_prepare
 from holdfast.state.store import Stamp
 from holdfast.state.timers import TimeDomain
+from holdfast.testing.contracts.keyed_subtask import MAX_PARALLELISM, scope_of
 from holdfast.types.typeinfo import Types
 from tests.kit.properties import examples
-from tests.state.backend_under_test import MAX_PARALLELISM, Subtask, scope_of
+from tests.state.backend_under_test import Subtask
 from tests.state.snapshot_memory import MemoryFiles, chain
 from tests.state.stores import BACKENDS, ENTRY_BACKENDS, LMDB_IMAGE, make_backend
 
