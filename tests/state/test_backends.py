@@ -12,7 +12,7 @@ import pytest
 
 from holdfast.errors import ConfigurationError, RestoreError, StateError
 from holdfast.state import backends
-from holdfast.state.backends import backend_of_images, known_backends, load_backend
+from holdfast.state.backends import GROUP, backend_of_images, known_backends, load_backend
 from holdfast.state.heap.backend import HeapBackend
 from holdfast.state.lmdb.backend import LmdbBackend
 from holdfast.state.lmdb.options import LmdbOptions
@@ -117,7 +117,7 @@ def test_it_is_not_there_without_its_package() -> None:
 
 @pytest.mark.parametrize("engine", ["acme", "heap"])
 def test_an_image_that_nobody_here_reads_says_what_to_install(engine: str) -> None:
-    with pytest.raises(RestoreError, match=f"files of the database '{engine}', and no state backend here reads them"):
+    with pytest.raises(RestoreError, match=f"database '{engine}', which none .*entry point group '{GROUP}'"):
         backend_of_images(engine)
 
 

@@ -277,7 +277,7 @@ def test_long_keys(files: MemoryFiles, tmp_path: Path, target: str) -> None:
     deleted = sorted(model)[::7]
     store.write([(key, None) for key in deleted])
     task = Subtask.__new__(Subtask)
-    task.name, task.store, task.stamp, task.scope = LMDB_IMAGE, store, START, scope_of()
+    task.kind, task.store, task.stamp, task.scope = make_backend(LMDB_IMAGE), store, START, scope_of()
     task.cache_limit, task.clock = None, lambda: 0  # type: ignore[assignment]  # no state has a time to live
     task.backend = task._make()
     full = async_write(prepare(task), files, "keyed")

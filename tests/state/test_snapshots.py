@@ -97,7 +97,7 @@ def fired(task: Subtask) -> list[tuple[int, int]]:
 def test_a_full_snapshot_gives_everything_back(task: Subtask, files: MemoryFiles, tmp_path: Path, target: str) -> None:
     fill(task, range(100))
     full = snapshot(task, files)
-    assert full.stands_alone and full.backend == task.name
+    assert full.stands_alone and full.backend == task.kind.name
     assert files.shared == set(files.files)
     task.next_epoch()
     again = restored(target, tmp_path / "target", [full], files)

@@ -49,9 +49,10 @@ def backend_of_images(engine: str) -> StateBackend:
     backend = None if entry_point is None else _make(entry_point, {})
     if backend is None or not backend.capabilities.native_images:
         raise RestoreError(
-            f"The snapshot holds files of the database '{engine}', and no state backend here reads them. Install the "
-            f"package that wrote it (entry point group '{GROUP}') on the driver and the executors. Or restore it where "
-            "it was written, and take a savepoint in the canonical format there."
+            f"The snapshot holds files of the database '{engine}', which none of the state backends here reads "
+            f"({', '.join(known_backends())}). Install the package that wrote it (entry point group '{GROUP}') on the "
+            "driver and the executors. Or restore it where it was written, and take a savepoint in the canonical "
+            "format there."
         )
     return backend
 

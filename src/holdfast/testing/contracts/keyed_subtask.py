@@ -141,7 +141,7 @@ def content_of(task: KeyedSubtask, keys: Iterable[int]) -> dict[int, Any]:
 
 
 def owned(task: KeyedSubtask, keys: Iterable[int]) -> list[int]:
-    """Those of the keys that are this subtask's."""
+    """The keys that are this subtask's."""
     scope = task.scope
     return [key for key in keys if scope.key_codec.hash(key) % scope.max_parallelism in scope.key_groups]
 

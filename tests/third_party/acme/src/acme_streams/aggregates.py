@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from holdfast.datastream import AggregateFunction
 
-Reading = tuple[str, int]
+#: Name, value and time.
+Reading = tuple[str, int, int]
 #: The name, the least and the greatest value.
 Extremes = tuple[str, int, int]
 
@@ -14,10 +15,10 @@ class Spread(AggregateFunction):
         return "", 1 << 62, -(1 << 62)
 
     def add(self, value: Reading, accumulator: Extremes) -> Extremes:
-        name, reading = value
+        name, reading, _ = value
         return name, min(accumulator[1], reading), max(accumulator[2], reading)
 
-    def get_result(self, accumulator: Extremes) -> Reading:
+    def get_result(self, accumulator: Extremes) -> tuple[str, int]:
         return accumulator[0], accumulator[2] - accumulator[1]
 
     def merge(self, acc_a: Extremes, acc_b: Extremes) -> Extremes:
