@@ -73,10 +73,9 @@ class ShelfSink(TwoPhaseCommitSink):
 
     def open_transactions(self, job_id: str) -> Iterator[TransactionName]:
         for file in sorted((self.directory / "open").glob("*" + _SUFFIX)):
-            parts = [unquote(part) for part in file.name.removesuffix(_SUFFIX).split("~")]
-            name = TransactionName(parts[0], parts[1], *map(int, parts[2:5]), parts[5])
-            if name.job_id == job_id:
-                yield name
+            job, operator, subtask, attempt, epoch, nonce = map(unquote, file.name.removesuffix(_SUFFIX).split("~"))
+            if job == job_id:
+                yield TransactionName(job, operator, int(subtask), int(attempt), int(epoch), nonce)
 
     def abort(self, name: TransactionName) -> None:
         self._file("open", name).unlink(missing_ok=True)

@@ -65,7 +65,7 @@ class AcmeStore(LocalStore):
 
     def _knows(self, stamp: Stamp) -> bool:
         found = self._db.execute("SELECT nonce FROM epochs WHERE epoch = ?", (stamp.epoch,)).fetchone()
-        return found == (stamp.nonce,)
+        return bool(found == (stamp.nonce,))
 
     def _step_back(self, base: Stamp) -> None:
         newer = "FROM undo WHERE epoch > ? ORDER BY epoch DESC"
