@@ -224,6 +224,14 @@ PUBLIC: dict[str, list[str]] = {
         "WindowHarness",
         "WindowOptions",
     ],
+    "holdfast.testing.contracts": [
+        "CompletedStoreContract",
+        "ExternalSinkContract",
+        "NativeImageContract",
+        "SinkContract",
+        "SourceContract",
+        "StateBackendContract",
+    ],
     "holdfast.testing.chaos": [
         "ChaosResult",
         "Fault",
@@ -258,6 +266,13 @@ def test_the_package_alone_loads_nothing() -> None:
     program = "import sys, holdfast; print(sorted(name for name in sys.modules if name.startswith('holdfast')))"
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert ran.stdout.strip() == "['holdfast']"
+
+
+def test_harnesses_need_no_pytest() -> None:
+    """Only the suites do, and whoever imports them runs them with it."""
+    program = "import sys, holdfast.testing; print({'pytest', 'holdfast.testing.contracts'} & sys.modules.keys())"
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert ran.stdout.strip() == "set()"
 
 
 @pytest.mark.parametrize("module", PUBLIC)

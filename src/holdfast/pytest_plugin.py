@@ -21,6 +21,9 @@ import pytest
 if TYPE_CHECKING:
     from holdfast.datastream import StreamExecutionEnvironment
 
+# Its suites say what they saw, as the tests of a project do.
+pytest.register_assert_rewrite("holdfast.testing.contracts")
+
 
 @pytest.fixture(scope="session")
 def holdfast_spark_options() -> Mapping[str, str]:

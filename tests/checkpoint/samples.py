@@ -8,6 +8,8 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import msgspec
+
 from holdfast.checkpoint.completed import CompletedCheckpoint
 from holdfast.checkpoint.completed_store import (
     CompletedCheckpointStore,
@@ -29,12 +31,12 @@ from holdfast.state.handles import (
     KeyedSnapshot,
     OperatorRecord,
     SnapshotKind,
-    SnapshotType,
     SubtaskSnapshot,
 )
 from holdfast.state.snapshot_io import SnapshotReader
+from holdfast.testing.contracts import completed_stores
+from holdfast.testing.contracts.completed_stores import JOB_ID
 
-JOB_ID = "job-1"
 OPERATOR = "c9cecfed5cae9d489451c50e442666e3"
 KEY_HASH = "spark-xxhash64-42"
 
@@ -78,19 +80,8 @@ def record(
 def metadata(
     checkpoint_id: int = 1, operators: Sequence[OperatorRecord] = (), properties: Mapping[str, Any] | None = None
 ) -> CheckpointMetadata:
-    return CheckpointMetadata(
-        checkpoint_id=checkpoint_id,
-        checkpoint_type=SnapshotType.CHECKPOINT,
-        job_id=JOB_ID,
-        job_name="a job",
-        attempt=1,
-        epoch=checkpoint_id * 10,
-        trigger_timestamp=1_000,
-        completion_timestamp=2_000,
-        key_hash=KEY_HASH,
-        operators=tuple(operators),
-        properties=dict(properties or {}),
-    )
+    bare = completed_stores.metadata(checkpoint_id)
+    return msgspec.structs.replace(bare, operators=tuple(operators), properties=dict(properties or {}))
 
 
 class DictJob:

@@ -1,4 +1,4 @@
-"""One contract of the stores of completed checkpoints, run on each of them."""
+"""The contract of the stores of completed checkpoints on each of them, and what each does beside it."""
 
 from __future__ import annotations
 
@@ -9,31 +9,19 @@ from pathlib import Path
 import pytest
 
 from holdfast.checkpoint.attempt_files import AttemptFiles
-from holdfast.checkpoint.completed import CompletedCheckpoint
-from holdfast.checkpoint.completed_store import CompletedCheckpointStore, FileCompletedCheckpointStore
+from holdfast.checkpoint.completed_store import FileCompletedCheckpointStore
 from holdfast.checkpoint.driver_record import DriverRecord
 from holdfast.checkpoint.job_home import JobHome
 from holdfast.checkpoint.lease import LeaseRecord
 from holdfast.checkpoint.recovery import select_for_restore
-from holdfast.checkpoint.storage import CheckpointStorage, FileCheckpointStorage
-from holdfast.errors import CheckpointError, ConfigurationError, StorageError
+from holdfast.checkpoint.storage import FileCheckpointStorage
+from holdfast.errors import CheckpointError, ConfigurationError
 from holdfast.storage.filesystem import Storage
+from holdfast.testing.contracts import CompletedStoreContract
+from holdfast.testing.contracts.completed_stores import JOB_ID, Opened, add, ids_of, metadata
 from holdfast.types.settings import CheckpointSettings
 from tests.checkpoint.homes import NewDriver, new_driver_of
-from tests.checkpoint.samples import JOB_ID, metadata
 from tests.kit.zookeeper import ZooKeeperServer
-
-Opened = tuple[CheckpointStorage, CompletedCheckpointStore]
-
-
-@pytest.fixture(params=["memory", "directory", "zookeeper"])
-def open_store(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[int], Opened]:
-    new_driver = new_driver_of(request.param, request, tmp_path)
-
-    def create(num_retained: int) -> Opened:
-        return opened(new_driver(num_retained))
-
-    return create
 
 
 def opened(home: JobHome) -> Opened:
@@ -43,86 +31,15 @@ def opened(home: JobHome) -> Opened:
     return home.storage, store
 
 
-def add(storage: CheckpointStorage, store: CompletedCheckpointStore, number: int) -> list[int]:
-    content = metadata(number)
-    removed = store.add(CompletedCheckpoint(content, storage.write_metadata(content)))
-    return [checkpoint.checkpoint_id for checkpoint in removed]
+class TestContract(CompletedStoreContract):
+    @pytest.fixture(params=["memory", "directory", "zookeeper"])
+    def open_store(self, request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[int], Opened]:
+        new_driver = new_driver_of(request.param, request, tmp_path)
 
+        def create(num_retained: int) -> Opened:
+            return opened(new_driver(num_retained))
 
-def ids_of(store: CompletedCheckpointStore) -> list[int]:
-    return [checkpoint.checkpoint_id for checkpoint in store.all()]
-
-
-class TestContract:
-    def test_a_new_store_is_empty(self, open_store: Callable[[int], Opened]) -> None:
-        _, store = open_store(1)
-        assert (store.all(), store.latest(), store.recover()) == ([], None, [])
-
-    def test_the_newest_are_kept(self, open_store: Callable[[int], Opened]) -> None:
-        storage, store = open_store(3)
-        removed = [add(storage, store, number) for number in range(1, 6)]
-        assert removed == [[], [], [], [1], [2]]
-        assert ids_of(store) == [3, 4, 5]
-        latest = store.latest()
-        assert latest is not None and latest.metadata == metadata(5)
-
-    def test_one_that_comes_late_is_not_the_newest(self, open_store: Callable[[int], Opened]) -> None:
-        storage, store = open_store(2)
-        for number in (1, 3):
-            add(storage, store, number)
-        assert add(storage, store, 2) == [1]
-        assert ids_of(store) == [2, 3]
-
-    def test_remove(self, open_store: Callable[[int], Opened]) -> None:
-        storage, store = open_store(3)
-        for number in (1, 2, 3):
-            add(storage, store, number)
-        store.remove(2)
-        store.remove(77)
-        assert ids_of(store) == [1, 3]
-
-    def test_a_recovery_finds_the_same(self, open_store: Callable[[int], Opened]) -> None:
-        storage, store = open_store(2)
-        for number in (1, 2, 3):
-            add(storage, store, number)
-        before = store.all()
-        assert store.recover() == []
-        assert store.all() == before
-
-    def test_what_cannot_be_let_go_of_is_tried_again(
-        self, open_store: Callable[[int], Opened], monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        storage, store = open_store(1)
-        add(storage, store, 1)
-
-        def fail(checkpoint_id: int) -> None:
-            raise StorageError("not now")
-
-        with monkeypatch.context() as patch:
-            patch.setattr(storage, "discard", fail)
-            assert add(storage, store, 2) == []
-        assert ids_of(store) == [1, 2]
-        assert add(storage, store, 3) == [1, 2]
-        assert ids_of(store) == [3]
-
-    def test_commits_that_have_begun(self, open_store: Callable[[int], Opened]) -> None:
-        storage, store = open_store(2)
-        for number in (1, 2):
-            add(storage, store, number)
-        store.mark_commit_begun(2)
-        assert store.commits_begun() == {2}
-        store.mark_committed(2)
-        assert store.commits_begun() == {2}
-        store.recover()
-        assert store.commits_begun() == {2}
-        assert add(storage, store, 3) == [1]
-        assert add(storage, store, 4) == [2]
-        assert store.commits_begun() == frozenset()
-
-    @pytest.mark.parametrize("number", [0, -1])
-    def test_at_least_one_is_kept(self, open_store: Callable[[int], Opened], number: int) -> None:
-        with pytest.raises(ConfigurationError, match=f"num-retained is {number}"):
-            open_store(number)
+        return create
 
 
 class TestFiles:

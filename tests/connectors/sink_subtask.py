@@ -11,7 +11,7 @@ from holdfast.connectors.file_sink.sink import FileSink
 from holdfast.runtime.batch import Batch
 from holdfast.runtime.epoch import EpochEnd
 from holdfast.state.handles import SnapshotType
-from tests.connectors.sink_contract import transaction_name
+from holdfast.testing.contracts.sinks import transaction_name
 
 CHECKPOINT = EpochEnd(SnapshotType.CHECKPOINT)
 

@@ -20,7 +20,7 @@ from holdfast.errors import ProgramError, RowTypeError, TransactionError
 from holdfast.runtime.batch import Batch
 from holdfast.runtime.sink import PublishOn
 from holdfast.testing.chaos.processes import wait_until
-from tests.connectors.sink_contract import (
+from holdfast.testing.contracts.sinks import (
     JOB,
     OPERATOR,
     ExternalSinkContract,

@@ -14,7 +14,7 @@ from holdfast.connectors.committed import CommittedNames
 from holdfast.connectors.print import PrintSink
 from holdfast.errors import TransactionError
 from holdfast.runtime.sink import PublishOn
-from tests.connectors.sink_contract import SinkContract, pre_commit, transaction_name
+from holdfast.testing.contracts.sinks import SinkContract, pre_commit, transaction_name
 
 
 class TestCollectContract(SinkContract):

@@ -23,8 +23,8 @@ from holdfast.errors import ConfigurationError, StorageError, TransactionError
 from holdfast.runtime.batch import Batch
 from holdfast.storage.checksum import checksum
 from holdfast.storage.remote import ArrowStorage
+from holdfast.testing.contracts.sinks import ExternalSinkContract, commit_in_process, pre_commit, transaction_name
 from tests.connectors.directories import committed_files, staged_files
-from tests.connectors.sink_contract import ExternalSinkContract, commit_in_process, pre_commit, transaction_name
 
 
 class FileSinkContract(ExternalSinkContract):

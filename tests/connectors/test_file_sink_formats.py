@@ -17,11 +17,11 @@ from holdfast.connectors.files.source import FileSource
 from holdfast.connectors.sequence import NumberSequenceSource
 from holdfast.errors import HoldfastError, ProgramError
 from holdfast.runtime.batch import Batch
+from holdfast.testing.contracts.sinks import pre_commit, transaction_name
 from holdfast.types.row import Row
 from holdfast.types.typeinfo import Types
 from tests.connectors.directories import committed_files, staged_files
 from tests.connectors.driving import limit_of, read_epoch, readers_of
-from tests.connectors.sink_contract import pre_commit, transaction_name
 
 
 @pytest.fixture

@@ -29,8 +29,8 @@ from holdfast.errors import ConfigurationError, ProgramError, TransactionError
 from holdfast.runtime.epoch import EpochEnd
 from holdfast.state.handles import SnapshotType
 from holdfast.storage.remote import ArrowStorage
+from holdfast.testing.contracts.sinks import JOB, transaction_name
 from tests.connectors.directories import committed_files, staged_files
-from tests.connectors.sink_contract import JOB, transaction_name
 from tests.connectors.sink_subtask import HandClock, Subtask
 
 NEVER = DefaultRollingPolicy(1 << 30, 1 << 40, 1 << 40)

@@ -19,7 +19,7 @@ from holdfast.connectors.sql.sink import SqlSink
 from holdfast.connectors.sql.targets import StatementTarget
 from holdfast.datastream.connectors.jdbc import JdbcConnectionOptions, JdbcExecutionOptions, JdbcSink
 from holdfast.errors import MissingExtraError, ProgramError, TransactionError
-from tests.connectors.sink_contract import JOB, pre_commit
+from holdfast.testing.contracts.sinks import JOB, pre_commit
 from tests.connectors.sql_contract import PAIRS, DatabaseUnderTest, SqlSinkContract, bound
 
 SECRET = "s3cr3t-of-the-test"

@@ -12,7 +12,8 @@ _SOURCE = PROJECT / "src" / "holdfast"
 _MODULE = re.compile(r"`((?!tests/)[a-z_/0-9]+\.py)`")
 #: A module, and the names behind it, up to the next one.
 _NAMES = re.compile(r"`(?!tests/)[a-z_/0-9]+\.py`((?: `\w+`)*)")
-_TEST = re.compile(r"`(tests/[\w/]+\.py)(?:::(\w+))?`")
+#: In a test of ours, or in a suite that ours share with those of others.
+_TEST = re.compile(r"`((?:tests|src/holdfast/testing/contracts)/[\w/]+\.py)(?:::(\w+))?`")
 
 
 @pytest.mark.parametrize(("page", "least"), [("flink-map.md", 50), ("invariants.md", 15)])

@@ -57,6 +57,16 @@ JoinFunction = lambda one, other: (one, other)
 CoGroupFunction = lambda ones, others: [(len(ones), len(others))]
 ProcessJoinFunction = type("Join", (ProcessJoinFunction,), {"process_element": lambda self, one, other, ctx: [one]})()
 """
+_IMAGES = """
+from dataclasses import dataclass
+
+import msgspec
+
+from holdfast.state.handles import KeyedSnapshot, NativeFile, NativeImage
+from holdfast.state.layout import group_bytes, groups_end
+from holdfast.state.store import LocalStore
+from holdfast.state.strategies import PreparedSnapshot, SnapshotStrategy, empty_frame
+"""
 #: What makes the names that a part uses: in front of it. By page, and place among the parts of that page.
 PREPARED = {
     ("docs/reference/state.md", 0): "",
@@ -73,6 +83,11 @@ PREPARED = {
     ("docs/how-to/evolve-state.md", 0): _STREAMS + _TOTALS,
     ("docs/how-to/test-a-function.md", 0): "",
     ("docs/how-to/storage.md", 0): "",
+    ("docs/how-to/write-a-sink.md", 1): "",
+    ("docs/how-to/write-a-source.md", 0): "",
+    ("docs/how-to/write-a-state-backend.md", 0): "",
+    ("docs/how-to/write-a-state-backend.md", 1): _IMAGES,
+    ("docs/how-to/write-a-state-backend.md", 2): "",
 }
 #: Why a part is not run; its syntax is checked.
 NOT_RUN = {
@@ -111,7 +126,7 @@ def test_parts_run(place: tuple[str, int], tmp_path: Path, monkeypatch: pytest.M
     block = parts()[place]
     names: dict[str, object] = {"__name__": "part"}
     exec(compile(PREPARED[place], "prepared", "exec"), names)
-    exec(compile(block.code, block.name, "exec"), names)
+    exec(compile(block.code, block.name, "exec", dont_inherit=True), names)
 
 
 @pytest.mark.parametrize("block", [*all_blocks("py"), *all_blocks("python")], ids=lambda block: block.name)

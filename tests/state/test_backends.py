@@ -2,40 +2,48 @@
 
 from __future__ import annotations
 
-import shutil
-import sys
-from collections.abc import Iterator
+import ast
+from collections.abc import Iterator, Mapping
+from dataclasses import FrozenInstanceError
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from holdfast.errors import ConfigurationError, StateError
-from holdfast.state.backends import known_backends, load_backend
+from holdfast.errors import ConfigurationError, RestoreError, StateError
+from holdfast.state import backends
+from holdfast.state.backends import GROUP, backend_of_images, known_backends, load_backend
 from holdfast.state.heap.backend import HeapBackend
 from holdfast.state.lmdb.backend import LmdbBackend
 from holdfast.state.lmdb.options import LmdbOptions
-from holdfast.state.store import Stamp
-from tests.state.stores import content, run_epoch
+from holdfast.state.store import Capabilities, Stamp
+from holdfast.testing.contracts.stores import content, run_epoch
+from tests.kit.installed import ACME, installed
+from tests.state.stores import BACKENDS
 
-PACKAGE = Path(__file__).parent / "third_party_backend"
-ENTRY_POINTS = """[holdfast.state_backends]
-acme = acme_backend:AcmeBackend
-acme-text = acme_backend:not_a_backend
-acme-gone = acme_backend:Gone
-"""
+#: Beside the one that works.
+BROKEN = {
+    "acme-text": "tests.state.test_backends:not_a_backend",
+    "acme-gone": "acme_streams.backend:Gone",
+    "acme-unbounded": "tests.state.test_backends:Unbounded",
+}
+
+
+def not_a_backend(options: Mapping[str, Any]) -> str:
+    return "just text"
+
+
+class Unbounded(HeapBackend):
+    capabilities = Capabilities(bounded_memory=True)
+
+    def __init__(self, options: Mapping[str, Any]) -> None: ...
 
 
 @pytest.fixture
-def acme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The package as an installer leaves it: its module, and its metadata beside it."""
-    shutil.copy(PACKAGE / "acme_backend.py", tmp_path)
-    info = tmp_path / "acme_backend-1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: acme-backend\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text(ENTRY_POINTS)
-    monkeypatch.syspath_prepend(tmp_path)
-    yield
-    sys.modules.pop("acme_backend", None)
+def acme(tmp_path: Path) -> Iterator[None]:
+    """Another project's package is installed."""
+    with installed(ACME, tmp_path / "installed", holdfast_state_backends=BROKEN):
+        yield
 
 
 @pytest.mark.parametrize("name", ["heap", "Heap", "hashmap", "jobmanager", "filesystem", " heap "])
@@ -82,22 +90,54 @@ def test_a_full_map_says_what_to_do(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("acme")
 def test_a_backend_of_another_package(tmp_path: Path) -> None:
     assert "acme" in known_backends()
-    backend = load_backend("acme", {"acme.greeting": "good day"})
-    assert (backend.name, backend.greeting, backend.cache_limit) == ("acme", "good day", 7)
+    backend = load_backend("acme", {"state.backend.acme.cache-limit": "7"})
+    assert (backend.name, backend.cache_limit) == ("acme", 7)
+    assert backend.capabilities == Capabilities(native_images=True, several_processes=True, bounded_memory=True)
+    assert backend_of_images("acme").name == "acme"
     store = backend.open(tmp_path / "store")
     store.load([], Stamp(0, "s"))
-    run_epoch(store, Stamp(0, "s"), {b"k": b"v"})
-    assert backend.opened == 1
+    assert run_epoch(store, Stamp(0, "s"), {b"k": b"v"}) == store.stamp()
+    store.close()
 
 
 @pytest.mark.usefixtures("acme")
 def test_broken_entry_points_say_so() -> None:
-    with pytest.raises(ConfigurationError, match="'acme-gone' cannot be loaded from acme_backend:Gone"):
+    with pytest.raises(ConfigurationError, match=r"'acme-gone' cannot be loaded from acme_streams\.backend:Gone"):
         load_backend("acme-gone", {})
     with pytest.raises(ConfigurationError, match="expected a StateBackend"):
         load_backend("acme-text", {})
+    with pytest.raises(ConfigurationError, match=r"'acme-unbounded' .* declares bounded memory and has no cache_limit"):
+        load_backend("acme-unbounded", {})
 
 
 def test_it_is_not_there_without_its_package() -> None:
     with pytest.raises(ConfigurationError, match="no state backend 'acme'"):
         load_backend("acme", {})
+
+
+@pytest.mark.parametrize("engine", ["acme", "heap"])
+def test_an_image_that_nobody_here_reads_says_what_to_install(engine: str) -> None:
+    with pytest.raises(RestoreError, match=f"database '{engine}', which none .*entry point group '{GROUP}'"):
+        backend_of_images(engine)
+
+
+def test_capabilities_are_a_frozen_value() -> None:
+    declared = {name: load_backend(name, {}).capabilities for name in BACKENDS}
+    assert declared == {
+        "heap": Capabilities(several_processes=True),
+        "lmdb": Capabilities(native_images=True, several_processes=True, bounded_memory=True),
+        "rocksdb": Capabilities(native_images=True, bounded_memory=True),
+    }
+    with pytest.raises(FrozenInstanceError):
+        declared["heap"].native_images = True  # type: ignore[misc]
+
+
+def test_restoring_names_no_engine() -> None:
+    """So that an engine from outside is as good as one of these."""
+    state = Path(backends.__file__).parent
+    for module in state.glob("*.py"):
+        tree = ast.parse(module.read_text())
+        names = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+        names |= {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+        engines = tuple(f"holdfast.state.{name}" for name in BACKENDS)
+        assert not [name for name in names if name.startswith(engines)], module.name

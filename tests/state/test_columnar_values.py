@@ -18,10 +18,12 @@ from holdfast.errors import StateError, StateTypeError
 from holdfast.state.columnar_values import ValueColumns, fits_columns
 from holdfast.state.descriptors import ValueStateDescriptor
 from holdfast.state.keygroups import KeyGroupRange
+from holdfast.testing.contracts.keyed_subtask import scope_of
+from holdfast.testing.contracts.stores import content
 from holdfast.types.typeinfo import TypeInformation
 from tests.kit.properties import examples
-from tests.state.backend_under_test import Subtask, scope_of
-from tests.state.stores import BACKENDS, content
+from tests.state.backend_under_test import Subtask
+from tests.state.stores import BACKENDS
 
 PAIR = Types.TUPLE([Types.LONG(), Types.DOUBLE()])
 SMALL = Types.ROW_NAMED(["count", "share", "open"], [Types.SHORT(), Types.FLOAT(), Types.BOOLEAN()])

@@ -25,8 +25,9 @@ from holdfast.state.descriptors import (
 )
 from holdfast.state.keygroups import KeyGroupRange
 from holdfast.state.states import AppendingState, ListState, MapState, MergingState, State, ValueState
+from holdfast.testing.contracts.keyed_subtask import scope_of
 from holdfast.types.typeinfo import Types
-from tests.state.backend_under_test import Subtask, scope_of
+from tests.state.backend_under_test import Subtask
 from tests.state.stores import BACKENDS
 
 PAIR = Types.TUPLE([Types.LONG(), Types.LONG()])

@@ -20,8 +20,9 @@ from holdfast.state.descriptors import (
     ReducingStateDescriptor,
     ValueStateDescriptor,
 )
+from holdfast.testing.contracts.keyed_subtask import scope_of
 from tests.kit.properties import examples
-from tests.state.backend_under_test import Subtask, scope_of
+from tests.state.backend_under_test import Subtask
 from tests.state.stores import BACKENDS
 
 WINDOW = "bigint"

@@ -28,10 +28,12 @@ from holdfast.state.snapshots import async_write, sync_prepare
 from holdfast.state.store import LocalStore, Stamp
 from holdfast.state.strategies import PreparedSnapshot
 from holdfast.state.timers import TimeDomain
+from holdfast.testing.contracts.keyed_subtask import MAX_PARALLELISM, scope_of
+from holdfast.testing.contracts.stores import LOWEST
 from holdfast.types.resolve import resolve
-from tests.state.backend_under_test import MAX_PARALLELISM, Subtask, scope_of
+from tests.state.backend_under_test import Subtask
 from tests.state.snapshot_memory import MemoryFiles, chain
-from tests.state.stores import BACKENDS, LMDB_IMAGE, LOWEST, make_backend
+from tests.state.stores import BACKENDS, LMDB_IMAGE, make_backend
 from tests.state.test_native_snapshots import group_of
 from tests.state.test_snapshots import ALL, content, fill, fired, restored
 
@@ -82,7 +84,7 @@ def take(task: Subtask, files: MemoryFiles, number: int = 1, base: int | None = 
 @pytest.fixture
 def as_files_only(monkeypatch: pytest.MonkeyPatch) -> None:
     """No entry of a database is read."""
-    monkeypatch.setattr("holdfast.state.restore._DATABASES", {})
+    monkeypatch.delattr("holdfast.state.restore.backend_of_images")
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -275,7 +277,7 @@ def test_long_keys(files: MemoryFiles, tmp_path: Path, target: str) -> None:
     deleted = sorted(model)[::7]
     store.write([(key, None) for key in deleted])
     task = Subtask.__new__(Subtask)
-    task.name, task.store, task.stamp, task.scope = LMDB_IMAGE, store, START, scope_of()
+    task.kind, task.store, task.stamp, task.scope = make_backend(LMDB_IMAGE), store, START, scope_of()
     task.cache_limit, task.clock = None, lambda: 0  # type: ignore[assignment]  # no state has a time to live
     task.backend = task._make()
     full = async_write(prepare(task), files, "keyed")

@@ -36,7 +36,7 @@ def task(tmp_path: Path) -> Iterator[Subtask]:
 @pytest.fixture
 def as_files_only(monkeypatch: pytest.MonkeyPatch) -> None:
     """No entry of a database is read."""
-    monkeypatch.setattr("holdfast.state.restore._DATABASES", {})
+    monkeypatch.delattr("holdfast.state.restore.backend_of_images")
 
 
 @pytest.mark.parametrize("name", [LMDB_IMAGE, "rocksdb"])

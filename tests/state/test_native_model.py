@@ -26,8 +26,8 @@ from holdfast.state.rocksdb.snapshot import PreparedChanges, PreparedImage
 from holdfast.state.snapshots import async_write, sync_prepare
 from holdfast.state.store import Stamp, StateBackend
 from holdfast.state.strategies import PreparedSnapshot
+from holdfast.testing.contracts.keyed_subtask import scope_of
 from tests.kit.properties import examples
-from tests.state.backend_under_test import scope_of
 from tests.state.snapshot_memory import MemoryFiles
 from tests.state.stores import LMDB_IMAGE, make_backend
 from tests.state.test_snapshots import ALL

@@ -20,8 +20,9 @@ from holdfast.state.snapshot_files import FileSnapshotReader, FileSnapshotWriter
 from holdfast.state.snapshot_io import CountingReader
 from holdfast.state.snapshots import async_write, sync_prepare
 from holdfast.state.store import Stamp
+from holdfast.testing.contracts.keyed_subtask import MAX_PARALLELISM, scope_of
 from holdfast.types.resolve import resolve
-from tests.state.backend_under_test import MAX_PARALLELISM, Subtask, scope_of
+from tests.state.backend_under_test import Subtask
 from tests.state.snapshot_memory import chain
 from tests.state.stores import BACKENDS, make_backend
 from tests.state.test_snapshots import ALL, content, fill, fired

@@ -12,7 +12,8 @@ from holdfast.state.restore import KeyedShare, RestoreForecast, restore_into
 from holdfast.state.snapshot_files import FileSnapshotReader, FileSnapshotWriter
 from holdfast.state.snapshot_io import CountingReader
 from holdfast.state.store import Stamp
-from tests.state.stores import content, make_backend
+from holdfast.testing.contracts.stores import content
+from tests.state.stores import make_backend
 
 KEYS = 1_000_000
 MAX_PARALLELISM = 128

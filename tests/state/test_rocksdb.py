@@ -25,7 +25,8 @@ from holdfast.state.rocksdb.host_lock import HostLock
 from holdfast.state.rocksdb.memory import memory_of
 from holdfast.state.rocksdb.options import PREFIX, PROFILES, RocksDbOptions
 from holdfast.state.store import Stamp
-from tests.state.stores import commit_elsewhere, content, fresh_store, run_epoch
+from holdfast.testing.contracts.stores import commit_elsewhere, content, run_epoch
+from tests.state.stores import fresh_store, make_backend
 
 
 @pytest.fixture
@@ -243,7 +244,7 @@ def test_compactions_that_are_overdue_end_before_a_hand_over(tmp_path: Path, mon
     looks = iter([True, True, False])
     monkeypatch.setattr(databases.Database, "_debt", staticmethod(lambda handle: next(looks)))
     one, start = fresh_store("rocksdb", tmp_path)
-    assert commit_elsewhere("rocksdb", tmp_path, start, {b"a": b"1"}, Stamp(1, "other")) == 0
+    commit_elsewhere(make_backend("rocksdb"), tmp_path, start, {b"a": b"1"}, "other", "forkserver")
     assert next(looks, "all taken") == "all taken"
     assert one.stamp() == Stamp(1, "other")
 

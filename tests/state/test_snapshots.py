@@ -25,9 +25,10 @@ from holdfast.state.restore import KeyedShare, RestoreForecast, restore_into
 from holdfast.state.snapshots import async_write, sync_prepare
 from holdfast.state.store import Stamp
 from holdfast.state.timers import TimeDomain
+from holdfast.testing.contracts.keyed_subtask import MAX_PARALLELISM, scope_of
 from holdfast.types.typeinfo import Types
 from tests.kit.properties import examples
-from tests.state.backend_under_test import MAX_PARALLELISM, Subtask, scope_of
+from tests.state.backend_under_test import Subtask
 from tests.state.snapshot_memory import MemoryFiles, chain
 from tests.state.stores import BACKENDS, ENTRY_BACKENDS, LMDB_IMAGE, make_backend
 
@@ -96,7 +97,7 @@ def fired(task: Subtask) -> list[tuple[int, int]]:
 def test_a_full_snapshot_gives_everything_back(task: Subtask, files: MemoryFiles, tmp_path: Path, target: str) -> None:
     fill(task, range(100))
     full = snapshot(task, files)
-    assert full.stands_alone and full.backend == task.name
+    assert full.stands_alone and full.backend == task.kind.name
     assert files.shared == set(files.files)
     task.next_epoch()
     again = restored(target, tmp_path / "target", [full], files)

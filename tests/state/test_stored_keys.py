@@ -12,8 +12,9 @@ import pytest
 from holdfast.state import keyed_backend, stored_keys
 from holdfast.state.descriptors import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from holdfast.state.key_table import NO_KEY
+from holdfast.testing.contracts.keyed_subtask import scope_of
 from holdfast.types.typeinfo import Types
-from tests.state.backend_under_test import Subtask, scope_of
+from tests.state.backend_under_test import Subtask
 from tests.state.stores import BACKENDS
 
 VALUE = ValueStateDescriptor("value", Types.LONG())

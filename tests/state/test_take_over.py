@@ -12,7 +12,8 @@ from holdfast.errors import StateError, StoreDamagedError
 from holdfast.state.lmdb.options import LmdbOptions
 from holdfast.state.lmdb.store import LmdbStore
 from holdfast.state.store import Stamp
-from tests.state.stores import HIGHEST, LOWEST, forget_process_caches, make_backend
+from holdfast.testing.contracts.stores import HIGHEST, LOWEST
+from tests.state.stores import forget_process_caches, make_backend
 
 ENTRIES = [(b"\0\1key %d" % number, b"VALUE %d" % number) for number in range(300)]
 LAST = Stamp(2, "n")

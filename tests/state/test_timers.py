@@ -13,10 +13,12 @@ from holdfast.errors import StateAccessError, StateTypeError
 from holdfast.state import keyed_backend
 from holdfast.state.descriptors import ValueStateDescriptor
 from holdfast.state.timers import TimeDomain, Timer, TimerQueue, index_entry, state_entry
+from holdfast.testing.contracts.keyed_subtask import scope_of
+from holdfast.testing.contracts.stores import HIGHEST, LOWEST
 from holdfast.types.typeinfo import Types
 from tests.kit.properties import examples
-from tests.state.backend_under_test import Subtask, scope_of
-from tests.state.stores import BACKENDS, HIGHEST, LOWEST
+from tests.state.backend_under_test import Subtask
+from tests.state.stores import BACKENDS
 
 EVENT, PROCESSING = TimeDomain.EVENT_TIME, TimeDomain.PROCESSING_TIME
 

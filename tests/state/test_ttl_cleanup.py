@@ -11,10 +11,12 @@ import pytest
 
 from holdfast.state.layout import LOCAL_PREFIX
 from holdfast.state.ttl_cleanup import entries_to_check
-from tests.state.backend_under_test import MAX_PARALLELISM, Subtask
+from holdfast.testing.contracts.keyed_subtask import MAX_PARALLELISM
+from holdfast.testing.contracts.stores import LOWEST
+from tests.state.backend_under_test import Subtask
 from tests.state.expiring import KINDS, TTL, builder, content, descriptor, put, restored, snapshot
 from tests.state.snapshot_memory import MemoryFiles, chain
-from tests.state.stores import ENTRY_BACKENDS, LOWEST
+from tests.state.stores import ENTRY_BACKENDS
 
 BACKGROUND = builder().build()
 WINDOW = "bigint"

@@ -18,8 +18,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from holdfast.state.stored_keys import stored_keys
 from holdfast.state.ttl_cells import deadline
+from holdfast.testing.contracts.keyed_subtask import scope_of
 from tests.kit.properties import examples
-from tests.state.backend_under_test import Subtask, scope_of
+from tests.state.backend_under_test import Subtask
 from tests.state.expiring import KINDS, TTL, builder, descriptor, restored, snapshot
 from tests.state.snapshot_memory import MemoryFiles, chain
 from tests.state.stores import BACKENDS

@@ -15,8 +15,9 @@ from holdfast.state.keys import KeyCodec
 from holdfast.state.regrouping import Regrouping
 from holdfast.state.restore import KeyedShare, restore_into
 from holdfast.state.store import Stamp
+from holdfast.testing.contracts.keyed_subtask import MAX_PARALLELISM, scope_of
 from holdfast.types.resolve import resolve
-from tests.state.backend_under_test import MAX_PARALLELISM, Subtask, scope_of
+from tests.state.backend_under_test import Subtask
 from tests.state.expiring import KINDS, TTL, builder, content, descriptor, expected, put, restored, snapshot
 from tests.state.snapshot_memory import MemoryFiles, chain
 from tests.state.stores import BACKENDS, make_backend

@@ -15,9 +15,10 @@ from holdfast.state.keyed_backend import KeyedStateBackend
 from holdfast.state.layout import LOCAL_PREFIX
 from holdfast.state.operator_state import DefaultOperatorStateBackend
 from holdfast.state.ttl_config import StateTtlConfig
+from holdfast.testing.contracts.stores import LOWEST
 from tests.state.backend_under_test import Subtask
 from tests.state.expiring import KINDS, TTL, builder, content, descriptor, expected, put
-from tests.state.stores import BACKENDS, LOWEST
+from tests.state.stores import BACKENDS
 
 LAZY = builder().disable_cleanup_in_background()
 ON_READ = builder().update_ttl_on_read_and_write()

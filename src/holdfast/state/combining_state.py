@@ -30,7 +30,7 @@ class CombiningState(SingleValue, MergingNamespaces):
         found: list[Any] = []
         for start in range(0, len(keys), AT_ONCE):
             some = slice(start, start + AT_ONCE)
-            cached = self._cached_many(identities[some], keys[some], read=True)
+            cached = self.cached_many(identities[some], keys[some], read=True)
             found += [self._cells.open(one.cell) for one in cached]
         return found
 
@@ -38,14 +38,14 @@ class CombiningState(SingleValue, MergingNamespaces):
         """Set those of several keys. For an operator that owns them."""
         for start in range(0, len(keys), AT_ONCE):
             some = slice(start, start + AT_ONCE)
-            self._write_many(self._cached_many(identities[some], keys[some], read=False), kept[some])
+            self.write_many(self.cached_many(identities[some], keys[some], read=False), kept[some])
 
     def remove_many(self, identities: Sequence[Hashable], keys: Sequence[Any]) -> None:
         """Remove the values of several keys, each once. Of those that were never stored nothing is left."""
         for start in range(0, len(keys), AT_ONCE):
             some = slice(start, start + AT_ONCE)
-            removed = self._cached_many(identities[some], keys[some], read=False)
-            self._write_many(removed, [None] * len(removed))
+            removed = self.cached_many(identities[some], keys[some], read=False)
+            self.write_many(removed, [None] * len(removed))
             for identity, cached in zip(identities[some], removed, strict=True):
                 if cached.absent_in == self._flush:
                     del self._live[identity]

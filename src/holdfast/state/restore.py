@@ -8,31 +8,24 @@ from heapq import merge as merge_sorted
 from itertools import chain, islice
 from pathlib import Path
 
-from holdfast.errors import RestoreError
 from holdfast.state import registry
+from holdfast.state.backends import backend_of_images
 from holdfast.state.canonical.keyed_tables import KeyedTableReader, bytes_of_table
 from holdfast.state.epoch_log import RangeSet, changed_keys
-from holdfast.state.handles import FileHandle, KeyedFile, KeyedSnapshot, NativeImage, SnapshotKind, StateMigrated
+from holdfast.state.handles import FileHandle, KeyedFile, KeyedSnapshot, SnapshotKind, StateMigrated
 from holdfast.state.key_collisions import KeyMigrationRun
 from holdfast.state.keyed_file import Entry, KeyedFileReader, reads_at_once
 from holdfast.state.keygroups import UPPER_BOUND_MAX_PARALLELISM, KeyGroupRange
 from holdfast.state.layout import HEAD_LENGTH, MIGRATED, REGISTRY_KEY, id_bytes, number_bytes, prefix_end, read_id
-from holdfast.state.lmdb.image import ENGINE as LMDB
-from holdfast.state.lmdb.restore import entries_of as lmdb_entries
 from holdfast.state.migration import stamping
 from holdfast.state.redistribution import assign_keyed
 from holdfast.state.regrouping import Regrouping
 from holdfast.state.rewriting import Progress
-from holdfast.state.rocksdb.images import ENGINE as ROCKSDB
-from holdfast.state.rocksdb.restore import entries_of as rocksdb_entries
 from holdfast.state.snapshot_io import SnapshotReader
 from holdfast.state.store import Layer, LocalStore, Stamp
 from holdfast.state.timers import index_entry
 from holdfast.types.clock import wall_clock
 
-_DatabaseReader = Callable[[NativeImage, SnapshotReader, KeyGroupRange, Path | None], Iterator[tuple[bytes, bytes]]]
-#: Who reads the entries of a database, by its engine.
-_DATABASES: dict[str, _DatabaseReader] = {LMDB: lmdb_entries, ROCKSDB: rocksdb_entries}
 _BATCH = 4096
 _EVERY_KEY_GROUP = KeyGroupRange(0, UPPER_BOUND_MAX_PARALLELISM - 1)
 
@@ -238,24 +231,14 @@ def _entries_of(
     streams: list[Iterable[Entry]] = [chain.from_iterable(one.batches()) for one in readers]
     ranges = [one.ranges for one in readers]
     if snapshot.native is not None:
-        database = _database_entries(snapshot.native)(snapshot.native, reader, share.read_groups, scratch)
+        image = snapshot.native
+        database = backend_of_images(image.engine).native_entries(image, reader, share.read_groups, scratch)
         if not readers:
             return database
         streams, ranges = [database, *streams], [[], *ranges]
     if len(streams) == 1:
         return ((key, value) for key, value in streams[0] if value is not None)
     return _applied(streams, ranges)
-
-
-def _database_entries(image: NativeImage) -> _DatabaseReader:
-    reader = _DATABASES.get(image.engine)
-    if reader is None:
-        raise RestoreError(
-            f"The snapshot holds files of the database '{image.engine}'; this version reads those of "
-            f"{sorted(_DATABASES)}. Restore it with the version that wrote it, and take a savepoint in the canonical "
-            "format there."
-        )
-    return reader
 
 
 def _applied(

@@ -61,7 +61,7 @@ class SingleValue(KeyedState):
         self._loads, self._announced = 0, len(identities)
         if self._ahead and self._namespaces is None:
             self._ahead -= 1
-            self._cached_many(identities, keys, read=True)
+            self.cached_many(identities, keys, read=True)
 
     def adopt_keys(self, older: SingleValue) -> None:
         if self._id == older._id and self._namespaces is None and not self._live:
@@ -151,7 +151,7 @@ class SingleValue(KeyedState):
         self._live[self._context.identity] = cached
         return cached
 
-    def _cached_many(self, identities: Sequence[Hashable], keys: Sequence[Any], read: bool) -> list[CachedValue]:
+    def cached_many(self, identities: Sequence[Hashable], keys: Sequence[Any], read: bool) -> list[CachedValue]:
         """What the cache has of keys, having taken in those that it did not have: as they are stored, or without a cell
         for who sets them all.
         """
@@ -177,7 +177,7 @@ class SingleValue(KeyedState):
             else:
                 cached.cell = revive(data)
 
-    def _write_many(self, written: Sequence[CachedValue], cells: Sequence[Any]) -> None:
+    def write_many(self, written: Sequence[CachedValue], cells: Sequence[Any]) -> None:
         flush, dirty = self._flush, self._dirty
         for cached, cell in zip(written, cells, strict=True):
             cached.cell = cell

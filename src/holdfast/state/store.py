@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from holdfast.state.handles import NativeImage
+    from holdfast.state.keygroups import KeyGroupRange
     from holdfast.state.snapshot_io import SnapshotReader
     from holdfast.state.strategies import SnapshotStrategy
 
@@ -53,6 +54,22 @@ class Layer:
     ranges: Sequence[tuple[bytes, bytes]] = ()
     #: Of the file that it is stored in; 0 where there is none.
     size: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What a kind of store can do beside what every store must. The suites of ``holdfast.testing.contracts`` try what
+    is declared.
+    """
+
+    #: Its snapshots may be files of its own: ``LocalStore.load_native`` takes them back as they are, and
+    #: ``StateBackend.native_entries`` reads them for every other backend.
+    native_images: bool = False
+    #: Several processes of a host may have a store open: whoever looks at its ``stamp`` does not wait for another one's
+    #: transaction. Otherwise one has it at a time, and whoever comes next takes it over.
+    several_processes: bool = False
+    #: What a process holds in memory does not grow with the state.
+    bounded_memory: bool = False
 
 
 class LocalStore(ABC):
@@ -140,8 +157,10 @@ class StateBackend(ABC):
     of these. Instances are picklable: they travel to the executors.
     """
 
+    #: That of its entry point, and of the engine in its native images.
     name: str
-    #: Entries that the live-object cache keeps between epochs; None is no limit.
+    capabilities: Capabilities = Capabilities()
+    #: Entries that the live-object cache keeps between epochs; None is no limit, which is not for bounded memory.
     cache_limit: int | None
 
     @abstractmethod
@@ -157,5 +176,17 @@ class StateBackend(ABC):
         """
         return False
 
+    def native_entries(
+        self, image: NativeImage, reader: SnapshotReader, key_groups: KeyGroupRange, scratch: Path | None
+    ) -> Iterator[tuple[bytes, bytes]]:
+        """The entries of some key groups, in key order, of an image that a store of this kind has made; for every
+        restore that cannot take its files as they are. They may be put into a folder below ``scratch`` meanwhile.
+
+        The backend is made without options then: by its entry point with an empty mapping. What the files hold, and
+        what they are called, is between ``native_entries``, ``load_native`` and the strategy that made the image.
+        """
+        raise NotImplementedError(f"The backend '{self.name}' declares native images, and does not read them.")
+
     def options(self) -> dict[str, Any]:
+        """The configuration that makes an equal one."""
         return {}

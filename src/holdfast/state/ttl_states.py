@@ -93,10 +93,10 @@ class ExpiringValueState(_ExpiringValue, KeyedValueState):
             self._put(value)
 
     def get_many(self, keys: pa.Array) -> pa.Array:
-        return self._column.write([self.value() for _ in self._each(keys)])
+        return self.column.write([self.value() for _ in self._each(keys)])
 
     def put_many(self, keys: pa.Array, values: pa.Array) -> None:
-        for value, _ in zip(self._column.read(values), self._each(keys), strict=True):
+        for value, _ in zip(self.column.read(values), self._each(keys), strict=True):
             self.update(value)
 
     def _each(self, keys: pa.Array) -> Iterator[None]:

@@ -19,7 +19,7 @@ from holdfast.datastream.connectors.kafka import DeliveryGuarantee, KafkaRecordS
 from holdfast.errors import ProgramError, TransactionError
 from holdfast.runtime.batch import Batch
 from holdfast.runtime.sink import TwoPhaseCommitSink
-from tests.connectors.sink_contract import (
+from holdfast.testing.contracts.sinks import (
     JOB,
     ExternalSinkContract,
     commit_in_process,

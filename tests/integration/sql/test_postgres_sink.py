@@ -24,8 +24,8 @@ from holdfast.connectors.sql.sink import SqlSink
 from holdfast.errors import ProgramError, TransactionError
 from holdfast.runtime.epoch import EpochSpec
 from holdfast.testing.chaos.processes import wait_until
+from holdfast.testing.contracts.sinks import JOB, pre_commit, transaction_name
 from holdfast.testing.in_process import InProcessEngine
-from tests.connectors.sink_contract import JOB, pre_commit, transaction_name
 from tests.connectors.sql_contract import DatabaseUnderTest, SqlSinkContract, bound
 from tests.integration.programs import Scripted, environment
 from tests.job.counting import settings

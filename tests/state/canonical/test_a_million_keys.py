@@ -20,8 +20,9 @@ from holdfast.state.savepoint_files import SavepointWriter
 from holdfast.state.snapshot_files import FileSnapshotReader, FileSnapshotWriter
 from holdfast.state.snapshots import sync_prepare
 from holdfast.state.store import LocalStore, Stamp
+from holdfast.testing.contracts.stores import HIGHEST, LOWEST
 from holdfast.types.typeinfo import Types
-from tests.state.stores import HIGHEST, LOWEST, forget_process_caches, make_backend
+from tests.state.stores import forget_process_caches, make_backend
 
 KEYS = 1_000_000
 MAX_PARALLELISM = 128

@@ -41,13 +41,15 @@ from holdfast.state.snapshots import async_write, sync_prepare
 from holdfast.state.store import Stamp
 from holdfast.state.timers import TimeDomain
 from holdfast.state.ttl_config import StateTtlConfig
+from holdfast.testing.contracts.keyed_subtask import MAX_PARALLELISM, scope_of
+from holdfast.testing.contracts.stores import content
 from holdfast.types.row import Row
 from holdfast.types.typeinfo import TypeInformation, Types
 from tests.kit.properties import examples
-from tests.state.backend_under_test import MAX_PARALLELISM, Subtask, scope_of
+from tests.state.backend_under_test import Subtask
 from tests.state.canonical.typed_values import KEY_TYPES, VALUE_TYPES
 from tests.state.snapshot_memory import MemoryFiles
-from tests.state.stores import BACKENDS, content, forget_process_caches, make_backend
+from tests.state.stores import BACKENDS, forget_process_caches, make_backend
 
 ALL = KeyGroupRange(0, MAX_PARALLELISM - 1)
 SAVEPOINT = CheckpointRequest(5, SnapshotType.SAVEPOINT, 0, 1, 1, savepoint_format=SavepointFormat.CANONICAL)

@@ -9,7 +9,7 @@ from typing import Any
 
 from holdfast.state.heap.files import link_files
 from holdfast.state.heap.store import HeapStore
-from holdfast.state.store import Stamp, StateBackend
+from holdfast.state.store import Capabilities, Stamp, StateBackend
 
 
 @dataclass(frozen=True)
@@ -17,6 +17,7 @@ class HeapBackend(StateBackend):
     """State in memory, logged on the host. It has no options, and its live objects stay between epochs."""
 
     name = "heap"
+    capabilities = Capabilities(several_processes=True)
     cache_limit = None
 
     @classmethod

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from holdfast.errors import StateError
+from holdfast.state.handles import NativeImage
+from holdfast.state.keygroups import KeyGroupRange
 from holdfast.state.rocksdb.engine import load_engine
-from holdfast.state.rocksdb.images import LocalImages
+from holdfast.state.rocksdb.images import ENGINE, LocalImages
 from holdfast.state.rocksdb.options import RocksDbOptions
+from holdfast.state.rocksdb.restore import entries_of
 from holdfast.state.rocksdb.store import RocksDbStore
-from holdfast.state.store import Stamp, StateBackend
+from holdfast.state.snapshot_io import SnapshotReader
+from holdfast.state.store import Capabilities, Stamp, StateBackend
 
 
 @dataclass(frozen=True)
@@ -22,7 +26,8 @@ class RocksDbBackend(StateBackend):
 
     settings: RocksDbOptions = field(default_factory=RocksDbOptions)
 
-    name = "rocksdb"
+    name = ENGINE
+    capabilities = Capabilities(native_images=True, bounded_memory=True)
 
     @classmethod
     def from_options(cls, options: Mapping[str, Any]) -> RocksDbBackend:
@@ -52,6 +57,11 @@ class RocksDbBackend(StateBackend):
         finally:
             store.close()
         return True
+
+    def native_entries(
+        self, image: NativeImage, reader: SnapshotReader, key_groups: KeyGroupRange, scratch: Path | None
+    ) -> Iterator[tuple[bytes, bytes]]:
+        return entries_of(image, reader, key_groups, scratch)
 
     def options(self) -> dict[str, Any]:
         return self.settings.as_mapping()

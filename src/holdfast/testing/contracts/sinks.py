@@ -1,24 +1,19 @@
-"""What every two-phase-commit sink must do.
-
-A sink's tests subclass SinkContract, or ExternalSinkContract, and say how to make it and what a reader sees.
-"""
+"""What every two-phase-commit sink must do."""
 
 from __future__ import annotations
 
-import os
 import pickle
 import signal
-import subprocess
-import sys
 from abc import ABC, abstractmethod
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
 from holdfast.errors import TransactionError
 from holdfast.runtime.batch import Batch
 from holdfast.runtime.sink import TransactionName, TwoPhaseCommitSink
+from holdfast.testing.contracts.other_process import run_python
 
 JOB = "job-1"
 OPERATOR = "sink/of numbers"
@@ -44,10 +39,12 @@ sink.commit(handles)
 def transaction_name(
     epoch: int = 1, subtask: int = 0, attempt: int = 0, nonce: str = "n0", job: str = JOB
 ) -> TransactionName:
+    """A transaction of the suite's operator."""
     return TransactionName(job, OPERATOR, subtask, attempt, epoch, nonce)
 
 
 def pre_commit(sink: TwoPhaseCommitSink, values: list[Any], **name: Any) -> bytes:
+    """The handle of a transaction with these rows; ``name`` is as for ``transaction_name``."""
     transaction = sink.begin(transaction_name(**name))
     sink.write(transaction, Batch(values))
     handle = sink.pre_commit(transaction)
@@ -55,32 +52,38 @@ def pre_commit(sink: TwoPhaseCommitSink, values: list[Any], **name: Any) -> byte
     return handle
 
 
-def run_python(program: str, argument: Any, directory: Path, **environment: str) -> int:
-    """Run a program in a process of its own with a pickled argument; the exit code, negative for a signal."""
-    pickled = directory / "argument.pickle"
-    pickled.write_bytes(pickle.dumps(argument))
-    return subprocess.run(
-        [sys.executable, "-c", program, str(pickled)],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path), **environment},
-        check=False,
-    ).returncode
+def commit_in_process(sink: TwoPhaseCommitSink, handles: list[bytes], directory: Path, **environment: str) -> int:
+    """Commit in a process of its own; its exit code."""
+    return run_python(_COMMITTER, (sink, handles), directory, **environment)
 
 
 class SinkContract(ABC):
-    """For every sink. Values are ints."""
+    """The suite for a sink whose transactions leave nothing outside of their handles. Rows are ints: a sink for rows of
+    another type is wrapped in one that makes them.
 
-    #: Whether transactions leave something outside of their handle.
-    outside = False
+    A subclass gives the sink by the fixture ``sink``, bound to its type where it wants that, and says by ``visible``
+    what a reader sees of it. Both are told the same ``tmp_path``.
+    """
+
+    #: Whether transactions leave something outside of their handle: from ``begin`` on, and from ``pre_commit`` on.
+    outside_from_begin: ClassVar[bool] = False
+    outside: ClassVar[bool] = False
+    #: What errors say of a handle that another sink wrote, and of one whose rows are gone, as regular expressions.
+    says_foreign: ClassVar[str] = "sink that wrote the checkpoint"
+    says_lost: ClassVar[str] = "lost"
 
     @pytest.fixture
     @abstractmethod
-    def sink(self, tmp_path: Path) -> TwoPhaseCommitSink: ...
+    def sink(self, tmp_path: Path) -> TwoPhaseCommitSink:
+        """A sink that has written nothing yet."""
 
     @abstractmethod
     def visible(self, tmp_path: Path) -> list[int]:
         """What a reader has seen so far, in any order."""
 
-    def test_nothing_is_seen_before_the_commit_and_all_of_it_after(self, sink, tmp_path):
+    def test_nothing_is_seen_before_the_commit_and_all_of_it_after(
+        self, sink: TwoPhaseCommitSink, tmp_path: Path
+    ) -> None:
         handles = [pre_commit(sink, [1, 2], subtask=0), pre_commit(sink, [3], subtask=1)]
         assert self.visible(tmp_path) == []
 
@@ -89,7 +92,7 @@ class SinkContract(ABC):
         assert sorted(self.visible(tmp_path)) == [1, 2, 3]
         assert list(sink.open_transactions(JOB)) == []
 
-    def test_committing_again_changes_nothing(self, sink, tmp_path):
+    def test_committing_again_changes_nothing(self, sink: TwoPhaseCommitSink, tmp_path: Path) -> None:
         handles = [pre_commit(sink, [1], epoch=1), pre_commit(sink, [2], epoch=2)]
         sink.commit(handles[:1])
         sink.commit(handles)
@@ -98,7 +101,7 @@ class SinkContract(ABC):
 
         assert sorted(self.visible(tmp_path)) == [1, 2]
 
-    def test_a_handle_is_enough_for_another_copy_of_the_sink(self, sink, tmp_path):
+    def test_a_handle_is_enough_for_another_copy_of_the_sink(self, sink: TwoPhaseCommitSink, tmp_path: Path) -> None:
         handle = pre_commit(sink, [1, 2])
         copy = pickle.loads(pickle.dumps(sink))
 
@@ -107,22 +110,24 @@ class SinkContract(ABC):
         assert sorted(self.visible(tmp_path)) == [1, 2]
         assert copy.name_of(handle) == transaction_name()
 
-    def test_a_transaction_without_rows_has_no_handle(self, sink, tmp_path):
+    def test_a_transaction_without_rows_has_no_handle(self, sink: TwoPhaseCommitSink, tmp_path: Path) -> None:
         transaction = sink.begin(transaction_name())
         sink.write(transaction, Batch([]))
 
         assert sink.pre_commit(transaction) is None
         assert list(sink.open_transactions(JOB)) == []
 
-    def test_several_batches_are_one_transaction(self, sink, tmp_path):
+    def test_several_batches_are_one_transaction(self, sink: TwoPhaseCommitSink, tmp_path: Path) -> None:
         transaction = sink.begin(transaction_name())
         for start in range(0, 100, 10):
             sink.write(transaction, Batch(list(range(start, start + 10))))
-        sink.commit([sink.pre_commit(transaction)])
+        handle = sink.pre_commit(transaction)
+        assert handle is not None
+        sink.commit([handle])
 
         assert sorted(self.visible(tmp_path)) == list(range(100))
 
-    def test_what_was_discarded_is_gone(self, sink, tmp_path):
+    def test_what_was_discarded_is_gone(self, sink: TwoPhaseCommitSink, tmp_path: Path) -> None:
         transaction = sink.begin(transaction_name())
         sink.write(transaction, Batch([1]))
         sink.discard(transaction)
@@ -130,7 +135,9 @@ class SinkContract(ABC):
         assert list(sink.open_transactions(JOB)) == []
         assert self.visible(tmp_path) == []
 
-    def test_of_two_executions_of_an_epoch_only_the_committed_one_is_seen(self, sink, tmp_path):
+    def test_of_two_executions_of_an_epoch_only_the_committed_one_is_seen(
+        self, sink: TwoPhaseCommitSink, tmp_path: Path
+    ) -> None:
         first = pre_commit(sink, [1, 2], nonce="aaaa")
         pre_commit(sink, [1, 7], nonce="bbbb")
 
@@ -142,29 +149,36 @@ class SinkContract(ABC):
         assert list(sink.open_transactions(JOB)) == []
 
     @pytest.mark.parametrize("pre_committed", [False, True])
-    def test_a_killed_writer_leaves_nothing_but_an_open_transaction(self, sink, tmp_path, pre_committed):
+    def test_a_killed_writer_leaves_nothing_but_an_open_transaction(
+        self, sink: TwoPhaseCommitSink, tmp_path: Path, pre_committed: bool
+    ) -> None:
         name = transaction_name(nonce="cccc")
         code = run_python(_WRITER, (sink, name, [1, 2, 3], pre_committed), tmp_path)
         assert code == -signal.SIGKILL
 
         assert self.visible(tmp_path) == []
-        assert list(sink.open_transactions(JOB)) == ([name] if self.outside else [])
+        waits = self.outside if pre_committed else self.outside_from_begin
+        assert list(sink.open_transactions(JOB)) == ([name] if waits else [])
         sink.abort(name)
         assert list(sink.open_transactions(JOB)) == []
 
-    def test_a_handle_of_something_else_is_an_error(self, sink, tmp_path):
-        with pytest.raises(TransactionError, match="sink that wrote the checkpoint"):
+    def test_a_handle_of_something_else_is_an_error(self, sink: TwoPhaseCommitSink, tmp_path: Path) -> None:
+        with pytest.raises(TransactionError, match=self.says_foreign):
             sink.commit([b"no handle"])
-        with pytest.raises(TransactionError, match="sink that wrote the checkpoint"):
+        with pytest.raises(TransactionError, match=self.says_foreign):
             sink.name_of(b"\x93\x01\x02\x03")
 
 
 class ExternalSinkContract(SinkContract):
-    """For sinks that write to a system outside, where transactions wait for their commit."""
+    """The suite for a sink that writes to a system outside, where transactions wait for their commit. One that keeps
+    its rows in the task until ``pre_commit`` says ``outside_from_begin = False``.
+    """
 
-    outside = True
+    outside = outside_from_begin = True
 
-    def test_open_transactions_are_listed_and_aborted_one_by_one(self, sink, tmp_path):
+    def test_open_transactions_are_listed_and_aborted_one_by_one(
+        self, sink: TwoPhaseCommitSink, tmp_path: Path
+    ) -> None:
         kept = pre_commit(sink, [1], epoch=1, subtask=3, attempt=2)
         pre_commit(sink, [2], epoch=12, subtask=3, attempt=2)
         pre_commit(sink, [3], job="another job")
@@ -179,14 +193,10 @@ class ExternalSinkContract(SinkContract):
         sink.commit([kept])
         assert self.visible(tmp_path) == [1]
 
-    def test_a_lost_transaction_is_noticed(self, sink, tmp_path):
+    def test_a_lost_transaction_is_noticed(self, sink: TwoPhaseCommitSink, tmp_path: Path) -> None:
         handle = pre_commit(sink, [1])
         sink.abort(transaction_name())
 
         for commit in (sink.commit, sink.recover_and_commit):
-            with pytest.raises(TransactionError, match="lost"):
+            with pytest.raises(TransactionError, match=self.says_lost):
                 commit([handle])
-
-
-def commit_in_process(sink: TwoPhaseCommitSink, handles: list[bytes], directory: Path, **environment: str) -> int:
-    return run_python(_COMMITTER, (sink, handles), directory, **environment)
