@@ -8,9 +8,9 @@ from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from holdfast.datastream.column_functions import COLUMN_KEYS
 from holdfast.datastream.functions import FlatMapFunction, RuntimeContext, WrappingFunction
 from holdfast.errors import ProgramError
+from holdfast.runtime.column_keys import COLUMN_KEYS
 from holdfast.state.descriptors import ValueStateDescriptor
 from holdfast.types.resolve import resolve
 from holdfast.types.row import Row

@@ -169,14 +169,14 @@ class KeyedBroadcastProcessOperator(KeyedProcessOperator):
         try:
             for value, timestamp, watermark in zip(batch.values, timestamps, watermarks, strict=True):
                 if watermark > self.watermark:
-                    self._advance(watermark)
+                    self.advance(watermark)
                 # A broadcast element belongs to no key.
                 self.key_context.clear()
                 context.current_timestamp = timestamp
-                self._emit(function(value, context), timestamp)
+                self.emit(function(value, context), timestamp)
         except BaseException as error:
             raise self.failure(error, value) from error
-        self._flush()
+        self.flush()
 
     def apply_to_keyed_state(self, descriptor: StateDescriptor, function: Callable[[Any, Any], Any]) -> None:
         def apply(key: Any, state: Any) -> None:

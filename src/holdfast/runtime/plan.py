@@ -106,6 +106,10 @@ class TaskOptions:
 
     envelope_bytes: int = 2 << 20
     max_row_bytes: int = 64 << 20
+    #: So many rows, or bytes of them, wait to be combined. Whoever receives them combines again, so there is little in
+    #: more.
+    combining_rows: int = 262_144
+    combining_bytes: int = 32 << 20
     local_dir: str | None = None
     #: Keyed state that an earlier attempt left on the host is used instead of the checkpoint's files.
     local_recovery: bool = True
