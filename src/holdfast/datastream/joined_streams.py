@@ -10,8 +10,8 @@ from holdfast.datastream.window_functions import CoGroupFunction, FlatJoinFuncti
 from holdfast.datastream.windowed_stream import WindowSettings
 from holdfast.errors import ProgramError
 from holdfast.runtime.interval_join import IntervalJoinOperator, IntervalJoinSpec
-from holdfast.runtime.operator import Operator
 from holdfast.runtime.output_tag import OutputTag
+from holdfast.runtime.plan import OperatorFactory
 from holdfast.runtime.windowing.assigners import WindowAssigner
 from holdfast.runtime.windowing.co_group import (
     CallCoGroup,
@@ -32,7 +32,7 @@ _SECOND_INPUT = 1
 
 
 def _add_joined(
-    first: KeyedStream, second: KeyedStream, name: str, factory: type[Operator], body: Any, output_type: Any
+    first: KeyedStream, second: KeyedStream, name: str, factory: OperatorFactory, body: Any, output_type: Any
 ) -> DataStream:
     key_types = first.get_key_type(), second.get_key_type()
     if key_types[0] != key_types[1]:

@@ -37,7 +37,7 @@ from holdfast.graph.job_graph import JobSettings
 from holdfast.graph.stream_graph import Connection, Node, StreamGraph
 from holdfast.runtime.endpoints import SourceOperator
 from holdfast.runtime.event_time_column import EventTimeColumn
-from holdfast.runtime.operator import Operator
+from holdfast.runtime.plan import OperatorFactory
 from holdfast.runtime.source import Source, SourceFunction
 from holdfast.runtime.windowing.row_path import RowPath
 from holdfast.spark.frames import check_data_frame
@@ -309,7 +309,7 @@ class StreamExecutionEnvironment:
     def add_node(
         self,
         name: str,
-        factory: type[Operator] | None,
+        factory: OperatorFactory | None,
         body: Any,
         output_type: TypeInformation,
         inputs: list[Connection],

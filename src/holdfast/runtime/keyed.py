@@ -8,7 +8,9 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Any
 
 from holdfast.runtime.batch import Batch
-from holdfast.runtime.functions import FunctionOperator
+from holdfast.runtime.context import FunctionInitializationContext, FunctionSnapshotContext, StateSnapshotContext
+from holdfast.runtime.environment import OperatorEnvironment
+from holdfast.runtime.functions import FunctionOperator, method_of
 from holdfast.runtime.plan import OperatorSpec
 from holdfast.runtime.stateless import RowContext, RowMapper, repeat_times, select_rows
 from holdfast.runtime.timer_service import BatchTimerService, TimerManager, TimerService
@@ -304,22 +306,51 @@ class TimedOperator(KeyedOperator):
         self.output.collect(Batch(out, times, watermarks) if self.spec.event_time else Batch(out))
 
 
+class ProcessHosting:
+    """What kinds of keyed process functions differ in: their methods, and what these are given."""
+
+    def row_function(self, function: Any, input_index: int) -> Callable[..., Any]:
+        """What the rows of an input are given to, each with the context."""
+        return method_of(function, "process_element")
+
+    def context(self, operator: KeyedProcessOperator, timers: TimerService) -> KeyedProcessContext:
+        """What comes with rows and timers."""
+        return KeyedProcessContext(timers, operator.key_context)
+
+    def initialization_context(self, environment: OperatorEnvironment) -> FunctionInitializationContext:
+        return FunctionInitializationContext(environment)
+
+    def snapshot_context(self, context: StateSnapshotContext) -> FunctionSnapshotContext:
+        return context.for_function()
+
+    def process(self, operator: KeyedProcessOperator, batch: Batch, input_index: int) -> None:
+        operator.process_rows(batch, self.row_function(operator.function, input_index))
+
+
 class KeyedProcessOperator(TimedOperator):
     """A keyed process function with its event and processing time timers."""
 
-    row_method = "process_element"
+    def __init__(self, spec: OperatorSpec, hosting: ProcessHosting | None = None) -> None:
+        super().__init__(spec)
+        self._hosting = hosting or ProcessHosting()
 
     def bind_state(self) -> None:
         super().bind_state()
         service_type = BatchTimerService if self.spec.batch else TimerService
-        self._context = self.make_context(service_type(self, self._event_timers, self._processing_timers))
+        timers = service_type(self, self._event_timers, self._processing_timers)
+        self._context = self._hosting.context(self, timers)
 
-    def make_context(self, timers: TimerService) -> KeyedProcessContext:
-        """What ``process_element`` and ``on_timer`` are given."""
-        return KeyedProcessContext(timers, self.key_context)
+    def initialization_context(self) -> FunctionInitializationContext:
+        return self._hosting.initialization_context(self.environment)
+
+    def snapshot_context(self, context: StateSnapshotContext) -> FunctionSnapshotContext:
+        return self._hosting.snapshot_context(context)
 
     def process(self, batch: Batch, input_index: int) -> None:
-        function = self.row_function(input_index)
+        self._hosting.process(self, batch, input_index)
+
+    def process_rows(self, batch: Batch, function: Callable[..., Any]) -> None:
+        """Call ``function(row, context)`` for every row of a key."""
         context = self._context
         if batch.timestamps is None:
             context.current_timestamp = None
