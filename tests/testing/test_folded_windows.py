@@ -179,6 +179,35 @@ def test_batches_give_what_the_loop_and_the_rows_give(backend: str) -> None:
     check()
 
 
+def over_a_restore(program: Program, ways: tuple[int | None, int | None], steps: list[Step]) -> Any:
+    """What comes before and after a restore, each with rows of another way."""
+    options, half = {"side_outputs": [LATE], **program.options("heap")}, len(steps) // 2
+    with batches_of(ways[0]) as path:
+        harnesses = KeyedOperatorHarness.parallel(1, row_path=path, **options)
+        for step in steps[:half]:
+            send(harnesses[0], step.rows)
+            harnesses[0].end_epoch()
+        snapshot = harnesses.snapshot()
+        first = list(harnesses[0].timestamped_output())
+        harnesses.close()
+    with batches_of(ways[1]) as path:
+        harness = KeyedOperatorHarness.restore(snapshot, row_path=path, **options)
+        for step in steps[half:]:
+            send(harness, step.rows)
+        harness.end_input()
+        found = first, list(harness.timestamped_output()), list(map(tuple, harness.side_output(LATE)))
+        harness.close()
+    return found
+
+
+@settings(max_examples=examples(40), deadline=None)
+@given(program=PROGRAMS, steps=stories())
+def test_what_rows_of_one_way_have_stored_another_goes_on_with(program: Program, steps: list[Step]) -> None:
+    expected = over_a_restore(program, (None, None), steps)
+    for ways in ((None, 1), (1, None), (1, 1)):
+        assert over_a_restore(program, ways, steps) == expected
+
+
 @settings(max_examples=examples(60), deadline=None)
 @given(
     program=PROGRAMS, steps=stories(st.builds(Row, st.sampled_from("ab"), st.sampled_from(["u", "v", "forget"])))

@@ -177,6 +177,11 @@ def test_columns_give_what_the_loop_and_the_rows_give(backend: str, key: list[st
             looped, late = Story(LATE, row_path=path, **options(windows, key, backend)).run(steps)
         with columns(used=True, cache=cache) as path:
             by_columns, late_by_columns = Story(LATE, row_path=path, **options(windows, key, backend)).run(steps)
+        with columns(used=False):
+            path = RowPath(RowsBy.BATCH, least_rows=1, **limits_of(cache))
+            batched = Story(LATE, row_path=path, **options(windows, key, backend)).run(steps)
+        assert list(map(repr, batched[0])) == list(map(repr, looped))
+        assert list(map(repr, batched[1])) == list(map(repr, late))
         assert list(map(repr, by_columns)) == list(map(repr, looped))
         assert list(map(repr, late_by_columns)) == list(map(repr, late))
         assert texts([row for row, _ in looped]) == texts(oracle.fired)
