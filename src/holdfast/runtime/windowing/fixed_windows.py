@@ -75,7 +75,7 @@ class FixedBatches(BatchTaker):
             self._one_by_one.take(batch)
 
     def _times(self, batch: Batch) -> Numbers | None:
-        """What the rows are assigned to windows by; None where a loop is to do it."""
+        """What the rows are assigned to windows by; None where they must go one by one."""
         rows = len(batch)
         if not self.operator.event_time:
             return np.full(rows, self.operator.processing_time(), dtype=np.int64)
@@ -85,7 +85,7 @@ class FixedBatches(BatchTaker):
         return times if max(-int(times.min()), int(times.max())) < FAR else None
 
     def _take_rows(self, batch: Batch, times: Numbers, ahead: int) -> bool:
-        """False, with nothing done, where a loop must do it."""
+        """False, with nothing done, where rows must go one by one."""
         operator = self.operator
         watermarks = self._time.watermarks(batch)
         try:
@@ -129,8 +129,8 @@ class FixedBatches(BatchTaker):
         return sorted(late, key=itemgetter(0))
 
     def _fold(self, batch: Batch, keys: KeysOfBatch, rows: Numbers, starts: Numbers, until: int) -> bool:
-        """Put rows into windows, each touched once. False, with nothing done, where a loop must do it. ``until``: event
-        time right behind the batch.
+        """Put rows into windows, each touched once. False, with nothing done, where they must go one by one. ``until``:
+        event time right behind the batch.
         """
         if not len(rows):
             return True

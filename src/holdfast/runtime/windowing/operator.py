@@ -141,7 +141,7 @@ class WindowOperator(TimedOperator):
                 f"{self.where}: the windows {group} were merged into {result}, which has ended at {now}. The end of a "
                 "window must not go back: give a result of merge_windows() that covers what it was made of."
             )
-        # By the clock, which goes on while the rows of a batch are taken, nothing is late.
+        # By processing time, which goes on while the rows of a batch are taken, nothing is late.
         return self.event_time
 
     def _merge(self, result: Any, group: list[Any], holder: Any, others: list[Any]) -> None:
@@ -221,7 +221,7 @@ class WindowOperator(TimedOperator):
 
     def _go_on(self, timestamp: int) -> None:
         """A timer was of a window that has become part of another, which may have had no timer but this until now: then
-        not that of its removal either, which the loop sets for every row.
+        not that of its removal either, which is set for every row that comes on its own.
         """
         assert self.merging is not None, "only windows that merge become others"
         for window in self.merging.windows():

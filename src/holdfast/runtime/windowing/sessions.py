@@ -1,21 +1,21 @@
 """Sessions with an aggregate or a reduced row, a batch at a time.
 
-A row by itself costs the loop a merge: its window is added to those of its key and made one with the session that goes
+A row that comes on its own is a merge: its window is added to those of its key and made one with the session that goes
 on. Here the sessions of a batch's keys are taken out of the state once, rows are folded into them one after the other,
-and what became of them is put back once. It is what the loop gives, because no two keys know of each other, and for a
-key everything happens in the order of its rows: a session that event time has passed at a row's turn is left as it is,
-and fires afterwards. Rows that are or may be late take the loop, each at its turn.
+and what became of them is put back once. It is what rows give one by one, because no two keys know of each other, and
+for a key everything happens in the order of its rows: a session that event time has passed at a row's turn is left as
+it is, and fires afterwards. Rows that are or may be late go on their own, each at its turn.
 
 Where a session fires once, its timer stays when it goes on, and is early then: when it fires it registers the next one.
 
-The loop keeps the contents of a session under its first window. Here they are under one of a few namespaces that no
-window has, the same for all keys: caches are by namespace, and one for each session would cost more than the session.
+Rows that go one by one keep the contents of a session under its first window. Here they are under one of a few
+namespaces that no window has (see ``sessions_of_key``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
-from itertools import chain, count
+from itertools import chain
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +25,7 @@ from holdfast.runtime.operator import MIN_WATERMARK
 from holdfast.runtime.windowing.batches_first import BatchTaker
 from holdfast.runtime.windowing.row_taker import OneByOne
 from holdfast.runtime.windowing.session_windows import SessionWindows
+from holdfast.runtime.windowing.sessions_of_key import Session, SessionsOfKey
 from holdfast.runtime.windowing.stored_contents import FoldedContents
 from holdfast.runtime.windowing.time_between_rows import TimeBetweenRows
 from holdfast.runtime.windowing.windows import MAX_TIMESTAMP, TimeWindow
@@ -35,68 +36,13 @@ if TYPE_CHECKING:
 
 #: A batch of fewer rows is as fast one by one.
 _LEAST_ROWS = 8
-#: The namespace of contents that most sessions have: no window ends before it starts.
-_FIRST_HOLDER = (0, -1)
-
 #: The number of a row, its key, the key's identity, the row, the start and the end of its window, and the watermark.
 Rows = Iterator[tuple[int, Any, Hashable, Any, int, int, int]]
 
 
-class Session:
-    """A window of a key, and what is kept of its rows."""
-
-    __slots__ = ("end", "holder", "kept", "start", "stored", "taken_up")
-
-    def __init__(self, start: int, end: int, holder: tuple[int, int], stored: tuple[int, int] | None) -> None:
-        self.start = start
-        self.end = end
-        #: The namespace of what is kept.
-        self.holder = holder
-        #: The window under which the state has it; None for one that is new.
-        self.stored = stored
-        #: Whether a row came to it, and ``kept`` is here: until then it is only in the state.
-        self.taken_up = stored is None
-        self.kept: Any = None
-
-    def touches(self, start: int, end: int) -> bool:
-        return self.start <= end and self.end >= start
-
-
-class SessionsOfKey:
-    """The sessions of a key while rows are folded into them."""
-
-    __slots__ = ("absorbed", "after", "before", "current", "ended", "key", "running")
-
-    def __init__(self, key: Any, running: list[Session]) -> None:
-        self.key = key
-        #: Those that event time has passed since, and those that became part of others.
-        self.ended: tuple[Session, ...] = ()
-        self.absorbed: tuple[Session, ...] = ()
-        self.run(running, running[-1] if running else None)
-
-    def run(self, running: list[Session], current: Session | None) -> None:
-        """These are the ones that rows may go into: no two of them touch each other. ``current`` had the last row, and
-        is likely to have the next.
-        """
-        self.running = running
-        self.current = current
-        #: Where the session before the current one ends, and where the one after it starts.
-        self.before, self.after = MIN_WATERMARK, MAX_TIMESTAMP
-        if current is not None and len(running) > 1:
-            self.before = max([one.end for one in running if one.end < current.start], default=MIN_WATERMARK)
-            self.after = min([one.start for one in running if one.start > current.end], default=MAX_TIMESTAMP)
-
-    def free_holder(self) -> tuple[int, int]:
-        """A namespace that none of the sessions has."""
-        if not (self.running or self.ended or self.absorbed):
-            return _FIRST_HOLDER
-        taken = {session.holder for session in (*self.running, *self.ended, *self.absorbed)}
-        return next(holder for number in count() if (holder := (number, -1)) not in taken)
-
-
 class SessionBatches(BatchTaker):
-    """Sessions by event time that fire by their usual trigger. State is that of the loop: it takes up what this left,
-    as this takes up what the loop did.
+    """Sessions by event time that fire by their usual trigger. State is that of rows that come one by one: they take
+    up what this left, as this takes up what they did.
     """
 
     def __init__(self, operator: WindowOperator, assigner: SessionWindows, contents: FoldedContents) -> None:
@@ -154,7 +100,7 @@ class SessionBatches(BatchTaker):
         return ends
 
     def _fold_some(self, rows: Rows) -> int | None:
-        """Fold rows into sessions, up to the first that must take the loop: its number."""
+        """Fold rows into sessions, up to the first that must go on its own: its number."""
         sessions: dict[Hashable, SessionsOfKey] = {}
         context, folded = self.operator.key_context, self._state.folded
         key = value = alone = None
@@ -295,7 +241,7 @@ class SessionBatches(BatchTaker):
         operator.fire_timers(timers.advance(to), domain, self._on_only_timer if once else operator.on_timer)
 
     def _on_only_timer(self, timestamp: int, namespace: Any, domain: TimeDomain) -> None:
-        """Of a session of the current key that fires once."""
+        """A timer of a session that fires once, of the current key."""
         operator = self.operator
         operator.cleanup_timers.gone(timestamp, namespace)
         pairs, (start, end) = self._set.pairs(), namespace
