@@ -200,7 +200,7 @@ def over_a_restore(program: Program, ways: tuple[int | None, int | None], steps:
     return found
 
 
-@settings(max_examples=examples(40), deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(program=PROGRAMS, steps=stories())
 def test_what_rows_of_one_way_have_stored_another_goes_on_with(program: Program, steps: list[Step]) -> None:
     expected = over_a_restore(program, (None, None), steps)
