@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pyspark.sql import functions as F
 
 from holdfast.common import JobClient, Types
-from holdfast.datastream import DataStream, ProcessFunction, RuntimeExecutionMode, windowed_stream
+from holdfast.datastream import DataStream, ProcessFunction, RuntimeExecutionMode
 from holdfast.datastream.aggregates import Count, Max, Sum
 from holdfast.datastream.connectors.file_system import FileSink
 from holdfast.datastream.window import SlidingEventTimeWindows, TumblingEventTimeWindows, TumblingProcessingTimeWindows
@@ -22,6 +22,7 @@ from holdfast.errors import JobExecutionError
 from holdfast.runtime.aggregates import Aggregation
 from holdfast.runtime.event_time_column import EventTimeColumn
 from holdfast.runtime.local_aggregation import Combination, Panes
+from holdfast.runtime.windowing.row_path import RowPath
 from holdfast.spark import slices
 from holdfast.spark.partial_aggregation import CombiningPlan, plan_to_combine
 from holdfast.types.resolve import resolve
@@ -92,9 +93,10 @@ def test_arrow_combines_where_spark_s_sums_would_go_around(spark: Any, tmp_path:
     assert plans == [None]
 
 
-def test_rows_that_are_not_combined(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(windowed_stream, "combination_of", lambda *_: None)
-    assert collected(stream(spark, tmp_path).key_by("k").window(WINDOWS).aggregate(**AGGREGATES)) == expected(FILES)
+def test_rows_that_are_not_combined(spark: Any, tmp_path: Path) -> None:
+    rows = stream(spark, tmp_path)
+    rows.get_execution_environment().row_path = RowPath(combine=False)
+    assert collected(rows.key_by("k").window(WINDOWS).aggregate(**AGGREGATES)) == expected(FILES)
 
 
 def test_behind_other_functions(spark: Any, tmp_path: Path) -> None:

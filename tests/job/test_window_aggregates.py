@@ -18,14 +18,16 @@ from holdfast.datastream.aggregates import Average, Count, Max, Min, Sum
 from holdfast.datastream.connectors.file_system import FileSink
 from holdfast.datastream.window import SlidingEventTimeWindows
 from holdfast.runtime.epoch import EpochSpec
-from holdfast.runtime.windowing import by_column
-from holdfast.runtime.windowing.by_column import ColumnWindowOperator
+from holdfast.runtime.windowing.row_path import RowPath, RowsBy
 from holdfast.testing.in_process import InProcessEngine
 from tests.integration.programs import Scripted, environment, published
 from tests.job.counting import settings
 
 SALE = Types.ROW_NAMED(["shop", "price", "time"], [Types.STRING(), Types.LONG(), Types.LONG()])
 SIZE, SLIDE, BOUND = 20, 8, 30
+BY_COLUMN = RowPath(RowsBy.COLUMN, least_rows=4, least_timers=2)
+BY_ROW = RowPath(RowsBy.BATCH, least_rows=4)
+ONE_BY_ONE = RowPath(RowsBy.ONE)
 
 
 def script(epochs: int = 8, rows: int = 40) -> list[list[Row]]:
@@ -59,26 +61,23 @@ class TimeOf(TimestampAssigner):
         return int(value[2])
 
 
-def add_program(env: StreamExecutionEnvironment, directory: Path, ends: bool = True) -> None:
+def add_program(
+    env: StreamExecutionEnvironment, directory: Path, ends: bool = True, path: RowPath = BY_COLUMN
+) -> None:
     source = env.from_source(Scripted(EPOCHS, ends), WatermarkStrategy.no_watermarks(), "sales", SALE)
-    add_windows(source.uid("sales"), directory)
+    add_windows(source.uid("sales"), directory, path)
 
 
-def add_windows(source: DataStream, directory: Path) -> None:
+def add_windows(source: DataStream, directory: Path, path: RowPath = BY_COLUMN) -> None:
     # No row comes later than the watermark: the greatest time of an epoch is less than a bound ahead of all to come.
     strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(2 * BOUND))
+    source.get_execution_environment().row_path = path
     timed = source.assign_timestamps_and_watermarks(strategy.with_timestamp_assigner(TimeOf())).uid("times")
     windows = timed.key_by("shop").window(SlidingEventTimeWindows.of(SIZE, SLIDE))
     figures = windows.aggregate(
         rows=Count(), total=Sum("price"), least=Min("price"), most=Max("price"), mean=Average("price")
     )
     figures.uid("windows").sink_to(FileSink.json(str(directory / "figures"))).uid("sink")
-
-
-@pytest.fixture(autouse=True)
-def small_batches_by_column(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ColumnWindowOperator, "least_rows", 4)
-    monkeypatch.setattr(by_column, "LEAST_TIMERS", 2)
 
 
 def fail_in(in_process: InProcessEngine, epoch: int) -> None:
@@ -112,23 +111,27 @@ def run_until(client: JobClient, epochs: int, form: SavepointFormat) -> str:
 
 
 @pytest.mark.parametrize("form", SavepointFormat)
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [(BY_COLUMN, ONE_BY_ONE), (ONE_BY_ONE, BY_COLUMN), (BY_COLUMN, BY_ROW), (BY_ROW, BY_COLUMN)],
+    ids=["column-one", "one-column", "column-batch", "batch-column"],
+)
 def test_aggregates_of_windows_over_a_savepoint(
-    in_process: InProcessEngine, tmp_path: Path, form: SavepointFormat, monkeypatch: pytest.MonkeyPatch
+    in_process: InProcessEngine, tmp_path: Path, form: SavepointFormat, before: RowPath, after: RowPath
 ) -> None:
-    """What columns have stored, the loop goes on with, in another backend with another parallelism."""
+    """What rows of one way have stored, another goes on with, in another backend with another parallelism."""
     changes = {
         "execution.checkpointing.savepoint-dir": str(tmp_path / "savepoints"),
         "pipeline.max-parallelism": "16",
         "state.backend.type": "lmdb",
     }
     env = environment(**settings(tmp_path, **changes)).set_parallelism(2)
-    add_program(env, tmp_path, ends=False)
+    add_program(env, tmp_path, ends=False, path=before)
     path = run_until(env.execute_async("before"), 4, form)
     if form is SavepointFormat.CANONICAL:
         changes["state.backend.type"] = "heap"
-    monkeypatch.setattr(ColumnWindowOperator, "least_rows", 1 << 60)
     env = environment(**settings(tmp_path, **changes, **{"execution.state-recovery.path": path})).set_parallelism(5)
-    add_program(env, tmp_path)
+    add_program(env, tmp_path, path=after)
     env.execute("after")
     assert published(tmp_path / "figures") == expected([row for rows in EPOCHS for row in rows])
 

@@ -21,7 +21,7 @@ from holdfast.datastream.window import (
     TumblingProcessingTimeWindows,
 )
 from holdfast.runtime.epoch import EpochSpec
-from holdfast.runtime.windowing.fixed_windows import FixedWindowOperator
+from holdfast.runtime.windowing.by_row import FoldingByRow
 from holdfast.testing.in_process import InProcessEngine
 from tests.integration.programs import environment, published
 from tests.job.counting import settings
@@ -73,10 +73,8 @@ def test_windows_that_are_never_in_the_state_are_exact_over_a_failure(
     in_process: InProcessEngine, tmp_path: Path, kind: str, parallelism: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     passed: list[Any] = []
-    fire = FixedWindowOperator._fire_passing
-    monkeypatch.setattr(
-        FixedWindowOperator, "_fire_passing", lambda self, window: passed.append(window) or fire(self, window)
-    )
+    fire = FoldingByRow.fire_passing
+    monkeypatch.setattr(FoldingByRow, "fire_passing", lambda self, window: passed.append(window) or fire(self, window))
     fail_once(in_process, epoch=3)
     env = environment(**settings(tmp_path)).set_parallelism(parallelism)
     add_short_windows(env, tmp_path, kind)

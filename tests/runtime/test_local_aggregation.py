@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import tempfile
 from collections import Counter as Multiset
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.common import Configuration, Duration, Row, Types, WatermarkStrategy
 from holdfast.common.watermark_strategy import TimestampAssigner
-from holdfast.datastream import StreamExecutionEnvironment, windowed_stream
+from holdfast.datastream import StreamExecutionEnvironment
 from holdfast.datastream.aggregates import Average, Count, Max, Min, Sum
 from holdfast.datastream.window import SlidingEventTimeWindows, TumblingProcessingTimeWindows
-from holdfast.runtime import combining_router, live_task
+from holdfast.runtime import live_task
 from holdfast.runtime.epoch import Acknowledgement
 from holdfast.runtime.plan import JobPlan
-from holdfast.runtime.windowing import by_column
-from holdfast.runtime.windowing.by_column import ColumnWindowOperator
+from holdfast.runtime.windowing.row_path import RowPath
 from tests.graph.programs import Program
 from tests.kit.properties import examples
 from tests.runtime.local_job import ListSink, LocalJob, plan_of, rows_of
@@ -34,9 +33,12 @@ class TimeOf(TimestampAssigner):
         return int(value[2])
 
 
-def program(directory: Path, rows: list[Row], by_key: bool, bound: int = 3, idle: bool = False) -> JobPlan:
+def program(
+    directory: Path, rows: list[Row], by_key: bool, bound: int = 3, idle: bool = False, combine: bool = True
+) -> JobPlan:
     """Rows are dealt out to three subtasks, which give them their times: each knows of its own rows alone."""
     env = StreamExecutionEnvironment(Configuration())
+    env.row_path = RowPath(combine=combine, least_rows=4, least_timers=2)
     strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(bound))
     if idle:
         strategy = strategy.with_idleness(Duration.of_millis(5))
@@ -82,15 +84,13 @@ EVENTS = st.lists(
 def test_several_senders(rows: list[Row], by_key: bool, epoch_rows: int, few_wait: bool, idle: bool) -> None:
     """A row that is late for whoever sends it is in time where another sender is behind, and must count there."""
     epochs = len(rows) // epoch_rows + 2
-    with tempfile.TemporaryDirectory() as found, pytest.MonkeyPatch.context() as patch:
+    with tempfile.TemporaryDirectory() as found:
         directory = Path(found)
-        patch.setattr(ColumnWindowOperator, "least_rows", 4)
-        patch.setattr(by_column, "LEAST_TIMERS", 2)
+        plan = program(directory / "combined", rows, by_key, idle=idle)
         if few_wait:
-            patch.setattr(combining_router, "_WAITING_ROWS", 3)
-        combined = results(program(directory / "combined", rows, by_key, idle=idle), epoch_rows, epochs)
-        patch.setattr(windowed_stream, "combination_of", lambda *_: None)
-        each = results(program(directory / "each", rows, by_key, idle=idle), epoch_rows, epochs)
+            plan = replace(plan, options=replace(plan.options, combining_rows=3))
+        combined = results(plan, epoch_rows, epochs)
+        each = results(program(directory / "each", rows, by_key, idle=idle, combine=False), epoch_rows, epochs)
     assert combined == each
 
 

@@ -12,17 +12,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.common import Row, Types
-from holdfast.datastream import AggregateFunction, OutputTag, ProcessWindowFunction, windowed_stream
+from holdfast.datastream import AggregateFunction, OutputTag, ProcessWindowFunction, StreamExecutionEnvironment
 from holdfast.datastream.window import CountTrigger, SlidingEventTimeWindows, TumblingEventTimeWindows
 from holdfast.errors import FunctionError
 from holdfast.runtime.envelope import ChannelStatus
-from holdfast.runtime.windowing.folded_windows import FoldedWindowOperator
-from holdfast.runtime.windowing.operator import WindowOperator
+from holdfast.runtime.windowing.by_row import FoldingByRow
+from holdfast.runtime.windowing.row_path import RowPath, RowsBy
+from holdfast.runtime.windowing.ways import way_of
 from holdfast.state.descriptors import ValueStateDescriptor
 from holdfast.testing import KeyedOperatorHarness
 from tests.kit.properties import examples
 from tests.testing.window_oracle import RowOracle, Window
-from tests.testing.window_stories import LARGE_CACHE, Step, Story, caches_of, send
+from tests.testing.window_stories import LARGE_CACHE, Step, Story, caches_of, limits_of, send
 
 VISIT = Types.ROW_NAMED(["user", "page"], [Types.STRING(), Types.STRING()])
 LATE = OutputTag("late", VISIT)
@@ -116,14 +117,14 @@ class Program:
 
 
 @contextmanager
-def batches_of(least: int | None, cache: int = LARGE_CACHE) -> Iterator[None]:
-    """Batches of so many rows and more are taken at a time; None: all rows by the loop."""
-    with caches_of(cache) as patch:
-        if least is None:
-            patch.setattr(windowed_stream, "operator_of", lambda spec: WindowOperator)
-        else:
-            patch.setattr(FoldedWindowOperator, "least_rows", least)
-        yield
+def batches_of(least: int | None, cache: int = LARGE_CACHE) -> Iterator[RowPath]:
+    """The path of rows of which batches of so many and more are taken at a time; None: all rows one by one."""
+    with caches_of(cache):
+        yield path_of(least, cache)
+
+
+def path_of(least: int | None, cache: int = LARGE_CACHE) -> RowPath:
+    return RowPath(RowsBy.ONE) if least is None else RowPath(RowsBy.BATCH, least_rows=least, **limits_of(cache))
 
 
 class VisitOracle(RowOracle):
@@ -166,10 +167,10 @@ def test_batches_give_what_the_loop_and_the_rows_give(backend: str) -> None:
                 oracle.advance(watermark)
                 oracle.push_row(row, row[0], time)
         oracle.advance((1 << 63) - 1)
-        with batches_of(None):
-            looped, late = Story(LATE, **program.options(backend)).run(steps)
-        with batches_of(least, cache):
-            batched, late_of_batches = Story(LATE, **program.options(backend)).run(steps)
+        with batches_of(None) as path:
+            looped, late = Story(LATE, row_path=path, **program.options(backend)).run(steps)
+        with batches_of(least, cache) as path:
+            batched, late_of_batches = Story(LATE, row_path=path, **program.options(backend)).run(steps)
         assert batched == looped
         assert late_of_batches == late
         assert sorted(row for row, _ in looped) == sorted(oracle.fired)
@@ -178,48 +179,65 @@ def test_batches_give_what_the_loop_and_the_rows_give(backend: str) -> None:
     check()
 
 
+def over_a_restore(program: Program, ways: tuple[int | None, int | None], steps: list[Step]) -> Any:
+    """What comes before and after a restore, each with rows of another way."""
+    options, half = {"side_outputs": [LATE], **program.options("heap")}, len(steps) // 2
+    with batches_of(ways[0]) as path:
+        harnesses = KeyedOperatorHarness.parallel(1, row_path=path, **options)
+        for step in steps[:half]:
+            send(harnesses[0], step.rows)
+            harnesses[0].end_epoch()
+        snapshot = harnesses.snapshot()
+        first = list(harnesses[0].timestamped_output())
+        harnesses.close()
+    with batches_of(ways[1]) as path:
+        harness = KeyedOperatorHarness.restore(snapshot, row_path=path, **options)
+        for step in steps[half:]:
+            send(harness, step.rows)
+        harness.end_input()
+        found = first, list(harness.timestamped_output()), list(map(tuple, harness.side_output(LATE)))
+        harness.close()
+    return found
+
+
+@settings(max_examples=examples(80), deadline=None)
+@given(program=PROGRAMS, steps=stories())
+def test_what_rows_of_one_way_have_stored_another_goes_on_with(program: Program, steps: list[Step]) -> None:
+    expected = over_a_restore(program, (None, None), steps)
+    for ways in ((None, 1), (1, None), (1, 1)):
+        assert over_a_restore(program, ways, steps) == expected
+
+
 @settings(max_examples=examples(60), deadline=None)
 @given(
     program=PROGRAMS, steps=stories(st.builds(Row, st.sampled_from("ab"), st.sampled_from(["u", "v", "forget"])))
 )
 def test_functions_that_keep_nothing(program: Program, steps: list[Step]) -> None:
-    with batches_of(None):
-        looped = Story(LATE, **program.options("heap")).run(steps)
-    with batches_of(1):
-        assert Story(LATE, **program.options("heap")).run(steps) == looped
+    with batches_of(None) as path:
+        looped = Story(LATE, row_path=path, **program.options("heap")).run(steps)
+    with batches_of(1) as path:
+        assert Story(LATE, row_path=path, **program.options("heap")).run(steps) == looped
 
 
 def test_a_row_that_fails_is_named() -> None:
     rows = [(Row("a", page), 5, 0) for page in ("u", "fail", "v")]
-    with batches_of(1):
-        (harness,) = KeyedOperatorHarness.parallel(
-            1, side_outputs=[LATE], **Program("aggregate", 10, 10, 0).options("heap")
-        )
-        with pytest.raises(FunctionError, match=r"key 'a': ValueError: no such page; the row was .*fail"):
-            send(harness, rows)
-        harness.close()
+    (harness,) = KeyedOperatorHarness.parallel(
+        1, side_outputs=[LATE], row_path=path_of(1), **Program("aggregate", 10, 10, 0).options("heap")
+    )
+    with pytest.raises(FunctionError, match=r"key 'a': ValueError: no such page; the row was .*fail"):
+        send(harness, rows)
+    harness.close()
 
 
-def test_windows_with_another_trigger_take_the_loop() -> None:
-    def operator_of(trigger: Any) -> Any:
-        chosen: list[Any] = []
+def test_windows_with_another_trigger_go_one_by_one() -> None:
+    def way(windows: Any) -> RowsBy:
+        env = StreamExecutionEnvironment.get_execution_environment()
+        keyed = env.from_collection([Row("a", "u")], VISIT).key_by("user")
+        made = FUNCTIONS["reduce"](windows(keyed.window(TumblingEventTimeWindows.of(10))))._node
+        return way_of(made.body, made.key_type)
 
-        def operation(stream: Any, _: Any) -> Any:
-            windows = stream.window(TumblingEventTimeWindows.of(10))
-            windows = windows if trigger is None else windows.trigger(trigger)
-            with pytest.MonkeyPatch.context() as patch:
-                real = windowed_stream.operator_of
-                patch.setattr(windowed_stream, "operator_of", lambda spec: chosen.append(real(spec)) or chosen[-1])
-                return FUNCTIONS["reduce"](windows)
-
-        (harness,) = KeyedOperatorHarness.parallel(
-            1, function=None, key_selector="user", operation=operation, input_type=VISIT, backend="heap"
-        )
-        harness.close()
-        return chosen[-1]
-
-    assert operator_of(None) is FoldedWindowOperator
-    assert operator_of(CountTrigger.of(2)) is WindowOperator
+    assert way(lambda windows: windows) is RowsBy.BATCH
+    assert way(lambda windows: windows.trigger(CountTrigger.of(2))) is RowsBy.ONE
 
 
 @settings(max_examples=examples(40), deadline=None)
@@ -229,10 +247,10 @@ def test_functions_that_give_nothing(size: int, slide: int, steps: list[Step]) -
     with pytest.MonkeyPatch.context() as patch:
         types = Types.LIST(Types.STRING()), Types.STRING()
         patch.setitem(FUNCTIONS, "rarely", lambda windows: windows.aggregate(Rarely(), None, *types))
-        with batches_of(None):
-            looped = Story(LATE, **program.options("heap")).run(steps)
-        with batches_of(1):
-            assert Story(LATE, **program.options("heap")).run(steps) == looped
+        with batches_of(None) as path:
+            looped = Story(LATE, row_path=path, **program.options("heap")).run(steps)
+        with batches_of(1) as path:
+            assert Story(LATE, row_path=path, **program.options("heap")).run(steps) == looped
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
@@ -240,12 +258,12 @@ def test_windows_that_begin_and_end_within_a_batch_are_never_in_the_state(
     function: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     passed: list[Any] = []
-    fire = FoldedWindowOperator._fire_passing
+    fire = FoldingByRow.fire_passing
     monkeypatch.setattr(
-        FoldedWindowOperator, "_fire_passing", lambda self, one: passed.append(tuple(one.window)) or fire(self, one)
+        FoldingByRow, "fire_passing", lambda self, one: passed.append(tuple(one.window)) or fire(self, one)
     )
-    with batches_of(1):
-        harness = KeyedOperatorHarness(**Program(function, 10, 10, 0).options("heap"))
+    with batches_of(1) as path:
+        harness = KeyedOperatorHarness(row_path=path, **Program(function, 10, 10, 0).options("heap"))
         send(harness, [(Row("b", "u"), 15, 0), (Row("a", "v"), 95, 0)])
         harness.end_epoch()
         # The window from 10 to 20 is in the state, as is one far ahead.
@@ -273,14 +291,14 @@ def test_windows_that_are_kept_longer_after_a_restore_go_in_the_end(
     function: str, least: int | None, fired_before: bool
 ) -> None:
     before, after = (Program(function, 10, 10, lateness).options("heap") for lateness in (3 if fired_before else 0, 7))
-    with batches_of(least):
-        harness = KeyedOperatorHarness(**before)
+    with batches_of(least) as path:
+        harness = KeyedOperatorHarness(row_path=path, **before)
         empty = stored(harness)
         send(harness, [(Row("a", "u"), 5, 0)])
         harness.advance_watermark(10 if fired_before else 0)
         snapshot, out = harness.snapshot(), list(harness.timestamped_output())
         harness.close()
-        harness = KeyedOperatorHarness.restore(snapshot, **after)
+        harness = KeyedOperatorHarness.restore(snapshot, row_path=path, **after)
         for watermark in (10, 12, 16):
             harness.advance_watermark(watermark)
             rows = out + list(harness.timestamped_output())
@@ -292,8 +310,8 @@ def test_windows_that_are_kept_longer_after_a_restore_go_in_the_end(
 
 @pytest.mark.parametrize("least", [None, 1])
 def test_a_row_of_two_windows_may_be_changed_in_each(least: int | None) -> None:
-    with batches_of(least):
-        harness = KeyedOperatorHarness(**Program("process", 10, 5, 0).options("heap"))
+    with batches_of(least) as path:
+        harness = KeyedOperatorHarness(row_path=path, **Program("process", 10, 5, 0).options("heap"))
         send(harness, [(Row("a", "u"), 7, 0), (Row("a", "v"), 30, 20)])
         assert [tuple(row) for row in harness.output()] == [("a", 0, 10, "u"), ("a", 5, 15, "u")]
         harness.close()
@@ -303,8 +321,9 @@ def test_a_row_of_two_windows_may_be_changed_in_each(least: int | None) -> None:
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_rows_that_come_behind_a_watermark_with_a_lower_one_are_late(function: str, least: int | None) -> None:
     """As those of a channel that was idle."""
-    with batches_of(least):
-        harness = KeyedOperatorHarness(side_outputs=[LATE], **Program(function, 10, 10, 0).options("heap"))
+    with batches_of(least) as path:
+        program = Program(function, 10, 10, 0).options("heap")
+        harness = KeyedOperatorHarness(side_outputs=[LATE], row_path=path, **program)
         epochs = harness._epochs
         send(harness, [(Row("a", "u"), 45, 0)], waiting=True)
         (target,) = epochs.inputs
@@ -336,8 +355,9 @@ def test_what_a_function_keeps_for_a_window_goes_with_it(least: int | None) -> N
     def operation(stream: Any, _: Any) -> Any:
         return stream.window(TumblingEventTimeWindows.of(10)).process(Cleaning(), FIRED)
 
-    with batches_of(least):
-        harness = KeyedOperatorHarness(None, "user", operation=operation, input_type=VISIT, backend="heap")
+    with batches_of(least) as path:
+        options: Any = {"operation": operation, "input_type": VISIT, "backend": "heap", "row_path": path}
+        harness = KeyedOperatorHarness(None, "user", **options)
         empty = stored(harness)
         send(harness, [(Row("x", "u"), 1, 0), (Row("y", "u"), 2, 0), (Row("x", "u"), 12, 0), (Row("x", "u"), 35, 19)])
         harness.end_epoch().advance_watermark(50).end_epoch()
@@ -369,8 +389,9 @@ def test_a_function_has_the_state_of_its_key(least: int | None) -> None:
     def operation(stream: Any, _: Any) -> Any:
         return stream.window(TumblingEventTimeWindows.of(10)).reduce(function.reduce, function, FIRED)
 
-    with batches_of(least):
-        harness = KeyedOperatorHarness(None, "user", operation=operation, input_type=VISIT, backend="heap")
+    with batches_of(least) as path:
+        options: Any = {"operation": operation, "input_type": VISIT, "backend": "heap", "row_path": path}
+        harness = KeyedOperatorHarness(None, "user", **options)
         send(harness, [(Row("x", "u"), 1, 0), (Row("z", "u"), 1, 11)])
         send(harness, [(Row(user, "u"), 22, 11) for user in "xxyyy"])
         harness.end_input()

@@ -10,10 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.common import Row, Types
-from holdfast.datastream import joined_streams
 from holdfast.datastream.window import SlidingEventTimeWindows, TumblingEventTimeWindows
 from holdfast.datastream.window_functions import CoGroupFunction
-from holdfast.runtime.windowing.listed_windows import ListedWindowOperator
+from holdfast.runtime.windowing.row_path import RowPath, RowsBy
 from holdfast.testing import ConnectedHarness
 from holdfast.testing.epochs import Epochs
 from tests.kit.properties import examples
@@ -34,8 +33,8 @@ class Sides(CoGroupFunction):
                 row[1] = "changed"
 
 
-def run(events: list[tuple[Any, ...]], size: int, slide: int, backend: str) -> list[Any]:
-    """Rows and what happens between them, by the loop or by batches, as it is patched."""
+def run(events: list[tuple[Any, ...]], size: int, slide: int, backend: str, path: RowPath) -> list[Any]:
+    """Rows and what happens between them, one by one or by batches."""
     windows: Any = TumblingEventTimeWindows.of(size) if size == slide else SlidingEventTimeWindows.of(size, slide)
     with ConnectedHarness(
         Sides(),
@@ -45,6 +44,7 @@ def run(events: list[tuple[Any, ...]], size: int, slide: int, backend: str) -> l
         input_type=PAGE,
         second_input_type=PAGE,
         backend=backend,
+        row_path=path,
     ) as harness:
         for what, *how in events:
             getattr(harness, what)(*how)
@@ -74,13 +74,10 @@ def test_batches_give_what_the_loop_gives(backend: str) -> None:
     @given(events=histories(), size=st.integers(1, 12), slide=st.none() | st.integers(1, 15), waiting=st.booleans())
     def check(events: list[tuple[Any, ...]], size: int, slide: int | None, waiting: bool) -> None:
         windows = size, slide or size
+        looped = run(events, *windows, backend, RowPath(RowsBy.ONE))
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(joined_streams, "has_fixed_windows", lambda spec: False)
-            looped = run(events, *windows, backend)
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(ListedWindowOperator, "least_rows", 1)
             if waiting:
                 patch.setattr(Epochs, "_end_rows_of_windows", lambda self: None)
-            assert run(events, *windows, backend) == looped
+            assert run(events, *windows, backend, RowPath(RowsBy.BATCH, least_rows=1)) == looped
 
     check()

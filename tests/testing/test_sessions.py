@@ -17,7 +17,6 @@ from holdfast.datastream import (
     OutputTag,
     ProcessWindowFunction,
     StreamExecutionEnvironment,
-    windowed_stream,
 )
 from holdfast.datastream.aggregates import Count, Sum
 from holdfast.datastream.window import (
@@ -29,13 +28,12 @@ from holdfast.datastream.window import (
     TriggerResult,
 )
 from holdfast.errors import FunctionError, ProgramError
-from holdfast.runtime.windowing import sessions
-from holdfast.runtime.windowing.operator import WindowOperator
-from holdfast.runtime.windowing.sessions import SessionOperator
+from holdfast.runtime.windowing.row_path import RowPath, RowsBy
+from holdfast.runtime.windowing.ways import way_of
 from holdfast.testing import KeyedOperatorHarness
 from tests.kit.properties import examples
 from tests.testing.window_oracle import RowOracle, Window
-from tests.testing.window_stories import LARGE_CACHE, Step, Story, caches_of, send
+from tests.testing.window_stories import LARGE_CACHE, Step, Story, caches_of, limits_of, send
 
 #: Who, what, and the gap behind it.
 CLICK = Types.ROW_NAMED(["user", "page", "gap"], [Types.STRING(), Types.STRING(), Types.INT()])
@@ -111,14 +109,14 @@ class Program:
 
 
 @contextmanager
-def batches_of(least: int | None, cache: int = LARGE_CACHE) -> Iterator[None]:
-    """Batches of so many rows and more are taken at a time; None: all rows by the loop."""
-    with caches_of(cache) as patch:
-        if least is None:
-            patch.setattr(windowed_stream, "operator_of", lambda spec: WindowOperator)
-        else:
-            patch.setattr(sessions, "LEAST_ROWS", least)
-        yield
+def batches_of(least: int | None, cache: int = LARGE_CACHE) -> Iterator[RowPath]:
+    """The path of rows of which batches of so many and more are taken at a time; None: all rows one by one."""
+    with caches_of(cache):
+        yield path_of(least, cache)
+
+
+def path_of(least: int | None, cache: int = LARGE_CACHE) -> RowPath:
+    return RowPath(RowsBy.ONE) if least is None else RowPath(RowsBy.SESSION, least_rows=least, **limits_of(cache))
 
 
 class SessionOracle(RowOracle):
@@ -169,10 +167,10 @@ def test_batches_give_what_the_loop_and_the_rows_give(backend: str) -> None:
                 oracle.advance(watermark)
                 oracle.push_click(row, time, program.gap or row[2])
         oracle.advance((1 << 63) - 1)
-        with batches_of(None):
-            looped, late = Story(LATE, **program.options(backend)).run(steps)
-        with batches_of(least, cache):
-            batched, late_of_batches = Story(LATE, **program.options(backend)).run(steps)
+        with batches_of(None) as path:
+            looped, late = Story(LATE, row_path=path, **program.options(backend)).run(steps)
+        with batches_of(least, cache) as path:
+            batched, late_of_batches = Story(LATE, row_path=path, **program.options(backend)).run(steps)
         assert batched == looped
         assert late_of_batches == late
         assert sorted(pages_of(row) for row, _ in looped) == sorted(oracle.fired)
@@ -187,10 +185,10 @@ FORGETFUL = st.builds(Row, st.just("a"), st.sampled_from(["x", "y", "forget"]), 
 @settings(max_examples=examples(50), deadline=None)
 @given(program=PROGRAMS, steps=stories(FORGETFUL))
 def test_functions_that_keep_nothing(program: Program, steps: list[Step]) -> None:
-    with batches_of(None):
-        looped = Story(LATE, **program.options("heap")).run(steps)
-    with batches_of(1):
-        assert Story(LATE, **program.options("heap")).run(steps) == looped
+    with batches_of(None) as path:
+        looped = Story(LATE, row_path=path, **program.options("heap")).run(steps)
+    with batches_of(1) as path:
+        assert Story(LATE, row_path=path, **program.options("heap")).run(steps) == looped
 
 
 def click(user: str, page: str, gap: int = 5) -> Row:
@@ -206,7 +204,7 @@ def paths(stream: Any) -> Any:
 
 
 def test_a_session_that_goes_on_keeps_its_timer() -> None:
-    with batches_of(1), harness(paths) as windows:
+    with harness(paths, row_path=path_of(1)) as windows:
         windows.push_all([click("a", "x"), click("b", "u")], [0, 1])
         for time in range(1, 20, 3):
             windows.push_all([click("a", "y")], [time]).end_epoch()
@@ -226,7 +224,7 @@ def test_other_windows_take_up_sessions_whose_timers_are_early(trigger: Any, lat
         windows = stream.window(EventTimeSessionWindows.with_gap(5)).trigger(trigger).allowed_lateness(lateness)
         return windows.aggregate(Path(), Name(), None, FIRED)
 
-    with batches_of(1), harness(paths) as first:
+    with harness(paths, row_path=path_of(1)) as first:
         first.push_all([click("a", "x")], [0]).push_all([click("a", "y")], [4]).push_all([click("a", "z")], [8])
         with harness(other, snapshot=first.snapshot()) as second:
             second.advance_watermark(11)
@@ -246,7 +244,8 @@ def test_an_error_names_the_row_and_the_key() -> None:
     def broken(stream: Any) -> Any:
         return stream.window(EventTimeSessionWindows.with_gap(5)).aggregate(Broken(), Name(), None, FIRED)
 
-    with batches_of(1), harness(broken) as windows, pytest.raises(FunctionError, match=r"key 'a'.*no such page.*user"):
+    message = r"key 'a'.*no such page.*user"
+    with harness(broken, row_path=path_of(1)) as windows, pytest.raises(FunctionError, match=message):
         windows.push_all([click("a", "x")], [0])
 
 
@@ -255,23 +254,25 @@ def test_a_gap_that_is_none() -> None:
         windows = stream.window(EventTimeSessionWindows.with_dynamic_gap(lambda row: 10 // row[2] - 5))
         return windows.aggregate(Path(), Name(), None, FIRED)
 
-    with batches_of(1), harness(dynamic) as windows, pytest.raises(ProgramError, match="must be above 0"):
+    by_batch = path_of(1)
+    with harness(dynamic, row_path=by_batch) as windows, pytest.raises(ProgramError, match="must be above 0"):
         windows.push_all([click("a", "x", 1), click("a", "x", 2)], [0, 1])
-    with batches_of(1), harness(dynamic) as windows, pytest.raises(FunctionError, match=r"key 'b'.*ZeroDivision"):
+    with harness(dynamic, row_path=by_batch) as windows, pytest.raises(FunctionError, match=r"key 'b'.*ZeroDivision"):
         windows.push_all([click("a", "x", 1), click("b", "x", 0)], [0, 1])
 
 
 def test_the_end_of_time() -> None:
     last = (1 << 63) - 2
     for least in (None, 1):
-        with batches_of(least), harness(paths) as windows:
+        with harness(paths, row_path=path_of(least)) as windows:
             windows.push_all([click("a", "x"), click("a", "y")], [last - 20, last - 18]).advance_watermark(last)
             assert [(*row[:3], row[4]) for row in windows.output()] == [("a", last - 20, last - 13, "<xy")]
 
 
-def factory(make: Any) -> Any:
+def way(make: Any) -> RowsBy:
     env = StreamExecutionEnvironment.get_execution_environment()
-    return make(env.from_collection([click("a", "x")], CLICK).key_by("user"))._node.factory
+    made = make(env.from_collection([click("a", "x")], CLICK).key_by("user"))._node
+    return way_of(made.body, made.key_type)
 
 
 class Mine(EventTimeSessionWindows):
@@ -280,36 +281,35 @@ class Mine(EventTimeSessionWindows):
 
 def test_which_sessions_take_a_batch_at_a_time() -> None:
     gap = EventTimeSessionWindows.with_gap(5)
-    assert factory(paths) is SessionOperator
-    assert factory(lambda s: s.window(gap).reduce(last_two)) is SessionOperator
-    assert factory(lambda s: s.window(gap).allowed_lateness(3).reduce(last_two)) is SessionOperator
-    assert factory(lambda s: s.window(gap).aggregate(rows=Count(), gaps=Sum("gap"))) is SessionOperator
+    assert way(paths) is RowsBy.SESSION
+    assert way(lambda s: s.window(gap).reduce(last_two)) is RowsBy.SESSION
+    assert way(lambda s: s.window(gap).allowed_lateness(3).reduce(last_two)) is RowsBy.SESSION
+    assert way(lambda s: s.window(gap).aggregate(rows=Count(), gaps=Sum("gap"))) is RowsBy.SESSION
     dynamic = EventTimeSessionWindows.with_dynamic_gap(lambda row: row[2])
-    assert factory(lambda s: s.window(dynamic).reduce(last_two)) is SessionOperator
+    assert way(lambda s: s.window(dynamic).reduce(last_two)) is RowsBy.SESSION
     by_clock = ProcessingTimeSessionWindows.with_gap(5)
     every = ContinuousEventTimeTrigger.of(3)
-    assert factory(lambda s: s.window(by_clock).reduce(last_two)) is WindowOperator
-    assert factory(lambda s: s.window(gap).trigger(every).reduce(last_two)) is WindowOperator
-    assert factory(lambda s: s.window(Mine(5)).reduce(last_two)) is WindowOperator
-    assert factory(lambda s: s.window(gap).process(Name(), FIRED)) is WindowOperator
-    evicting = factory(lambda s: s.window(gap).evictor(CountEvictor.of(2)).reduce(last_two))
-    assert not issubclass(evicting, SessionOperator)
+    assert way(lambda s: s.window(by_clock).reduce(last_two)) is RowsBy.ONE
+    assert way(lambda s: s.window(gap).trigger(every).reduce(last_two)) is RowsBy.ONE
+    assert way(lambda s: s.window(Mine(5)).reduce(last_two)) is RowsBy.ONE
+    assert way(lambda s: s.window(gap).process(Name(), FIRED)) is RowsBy.ONE
+    assert way(lambda s: s.window(gap).evictor(CountEvictor.of(2)).reduce(last_two)) is RowsBy.ONE
 
 
 def over_a_restore(programs: tuple[Program, Program], ways: tuple[int | None, int | None], steps: list[Step]) -> Any:
     """What comes before and after a restore with another program, each with rows by batches or by the loop."""
     before, after = ({"side_outputs": [LATE], **program.options("heap")} for program in programs)
     half = len(steps) // 2
-    with batches_of(ways[0]):
-        harnesses = KeyedOperatorHarness.parallel(1, **before)
+    with batches_of(ways[0]) as path:
+        harnesses = KeyedOperatorHarness.parallel(1, row_path=path, **before)
         for step in steps[:half]:
             send(harnesses[0], step.rows)
             harnesses[0].end_epoch()
         snapshot = harnesses.snapshot()
         first = list(harnesses[0].timestamped_output())
         harnesses.close()
-    with batches_of(ways[1]):
-        harness = KeyedOperatorHarness.restore(snapshot, **after)
+    with batches_of(ways[1]) as path:
+        harness = KeyedOperatorHarness.restore(snapshot, row_path=path, **after)
         for step in steps[half:]:
             send(harness, step.rows)
         harness.end_input()
@@ -349,8 +349,8 @@ def test_a_session_that_was_kept_longer_goes_between_rows(ways: tuple[int | None
 
 
 def test_timers_of_sessions_that_became_one_become_one() -> None:
-    with batches_of(1):
-        harness = KeyedOperatorHarness(**Program("reduce", 10, 0).options("heap"))
+    with batches_of(1) as path:
+        harness = KeyedOperatorHarness(row_path=path, **Program("reduce", 10, 0).options("heap"))
         for epoch in ([(0, 0), (5, 0), (30, 0)], [(14, 0), (22, 0)], [(36, 14), (45, 14), (53, 39)]):
             send(harness, [(Row("x", "a", 0), time, watermark) for time, watermark in epoch])
             harness.end_epoch()

@@ -93,7 +93,7 @@ def test_nothing_is_left_of_windows_that_are_gone(windows_of: Any, backend: str)
         windows.push_all([(key, 1) for key in "abcab"], range(start, start + 5)).advance_watermark(start - 40)
         if start % 30 == 0:
             assert stored_entries(windows)
-    contents = windows._head()._contents  # type: ignore[attr-defined]  # of window operators
+    contents = windows._head().contents.state  # type: ignore[attr-defined]  # of window operators
     assert len(contents._spaces) < 40
     windows.advance_watermark(1_000)
     assert stored_entries(windows) == [] and windows.num_event_time_timers() == 0

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.common import Row, Types
-from holdfast.datastream import OutputTag, StreamExecutionEnvironment, windowed_stream
+from holdfast.datastream import OutputTag, StreamExecutionEnvironment
 from holdfast.datastream.aggregates import Average, Count, Max, Min, Sum
 from holdfast.datastream.window import (
     CountEvictor,
@@ -29,14 +29,13 @@ from holdfast.datastream.window import (
 )
 from holdfast.errors import FunctionError, ProgramError
 from holdfast.runtime.local_aggregation import Panes
-from holdfast.runtime.windowing import by_column
-from holdfast.runtime.windowing.by_column import ColumnWindowOperator
-from holdfast.runtime.windowing.folded_windows import FoldedWindowOperator
-from holdfast.runtime.windowing.operator import WindowOperator
+from holdfast.runtime.windowing.row_path import RowPath, RowsBy
+from holdfast.runtime.windowing.row_taker import OneByOne
+from holdfast.runtime.windowing.ways import way_of
 from holdfast.testing import KeyedOperatorHarness, OperatorHarness
 from tests.kit.properties import examples
 from tests.testing.window_oracle import RowOracle, Window
-from tests.testing.window_stories import LARGE_CACHE, Step, Story, caches_of
+from tests.testing.window_stories import LARGE_CACHE, Step, Story, caches_of, limits_of
 
 SALE = Types.ROW_NAMED(["shop", "till", "price", "weight"], [Types.STRING(), Types.INT(), Types.LONG(), Types.DOUBLE()])
 LATE = OutputTag("late", SALE)
@@ -116,17 +115,15 @@ def options(windows: Windows, key: list[str], backend: str) -> dict[str, Any]:
 
 
 @contextmanager
-def columns(used: bool, cache: int = LARGE_CACHE) -> Iterator[None]:
-    """All by column, or nothing."""
+def columns(used: bool, cache: int = LARGE_CACHE) -> Iterator[RowPath]:
+    """The path of rows that are all taken by column, or one by one."""
     with caches_of(cache) as patch:
         if used:
-            patch.setattr(ColumnWindowOperator, "least_rows", 1)
+            patch.setattr(OneByOne, "take", refuse)
             # Windows of one key fire one by one.
-            patch.setattr(by_column, "LEAST_TIMERS", 2)
-            patch.setattr(WindowOperator, "process", refuse)
+            yield RowPath(RowsBy.COLUMN, least_rows=1, least_timers=2, **limits_of(cache))
         else:
-            patch.setattr(windowed_stream, "ColumnWindowOperator", WindowOperator)
-        yield
+            yield RowPath(RowsBy.ONE)
 
 
 def refuse(*_: Any) -> None:
@@ -176,10 +173,15 @@ def test_columns_give_what_the_loop_and_the_rows_give(backend: str, key: list[st
     def check(windows: Windows, steps: list[Step], cache: int) -> None:
         oracle = SalesOracle(windows.of, lateness=windows.lateness)
         tell(oracle, steps, len(key))
+        with columns(used=False) as path:
+            looped, late = Story(LATE, row_path=path, **options(windows, key, backend)).run(steps)
+        with columns(used=True, cache=cache) as path:
+            by_columns, late_by_columns = Story(LATE, row_path=path, **options(windows, key, backend)).run(steps)
         with columns(used=False):
-            looped, late = Story(LATE, **options(windows, key, backend)).run(steps)
-        with columns(used=True, cache=cache):
-            by_columns, late_by_columns = Story(LATE, **options(windows, key, backend)).run(steps)
+            path = RowPath(RowsBy.BATCH, least_rows=1, **limits_of(cache))
+            batched = Story(LATE, row_path=path, **options(windows, key, backend)).run(steps)
+        assert list(map(repr, batched[0])) == list(map(repr, looped))
+        assert list(map(repr, batched[1])) == list(map(repr, late))
         assert list(map(repr, by_columns)) == list(map(repr, looped))
         assert list(map(repr, late_by_columns)) == list(map(repr, late))
         assert texts([row for row, _ in looped]) == texts(oracle.fired)
@@ -218,11 +220,11 @@ def test_rows_that_were_combined_give_what_each_gives(backend: str, key: list[st
         windows = replace(windows, lateness=0)
         oracle = ExactOracle(windows.of, lateness=windows.lateness)
         tell(oracle, steps, len(key))
-        with columns(used=True), pytest.MonkeyPatch.context() as patch:
-            patch.setattr(windowed_stream, "combination_of", lambda *_: None)
-            one_by_one, _ = Story(LATE, **exact_options(windows, key, backend)).run(steps)
-        with columns(used=not looped):
-            combined, _ = Story(LATE, **exact_options(windows, key, backend)).run(steps)
+        with columns(used=True) as path:
+            each = replace(path, combine=False)
+            one_by_one, _ = Story(LATE, row_path=each, **exact_options(windows, key, backend)).run(steps)
+        with columns(used=not looped) as path:
+            combined, _ = Story(LATE, row_path=path, **exact_options(windows, key, backend)).run(steps)
         # How far event time had come when a window fired is told with the rows in between, of which there are fewer.
         assert timed(combined) == timed(one_by_one)
         assert texts([row for row, _ in combined]) == texts(oracle.fired)
@@ -242,7 +244,10 @@ def sale(shop: str, price: int | None) -> Row:
 @pytest.mark.parametrize("assigner", [TumblingProcessingTimeWindows.of(10), SlidingProcessingTimeWindows.of(10, 5)])
 @pytest.mark.parametrize("used", [False, True])
 def test_windows_by_the_clock(assigner: Any, used: bool) -> None:
-    with columns(used), harness(lambda s: s.window(assigner).aggregate(rows=Count(), total=Sum("price"))) as windows:
+    def make(stream: Any) -> Any:
+        return stream.window(assigner).aggregate(rows=Count(), total=Sum("price"))
+
+    with columns(used) as path, harness(make, row_path=path) as windows:
         windows.advance_processing_time(12).push_all([sale("a", 1), sale("b", 5), sale("a", 2)])
         windows.advance_processing_time(1).push_all([sale("a", 3)]).end_epoch()
         windows.advance_processing_time(30)
@@ -255,8 +260,8 @@ def test_windows_by_the_clock(assigner: Any, used: bool) -> None:
 @pytest.mark.parametrize("used", [False, True])
 def test_a_sum_that_passes_64_bits_is_refused(used: bool) -> None:
     large = (1 << 63) - 1
-    with pytest.MonkeyPatch.context() as patch, harness(summed) as windows:
-        patch.setattr(ColumnWindowOperator, "least_rows", 1 if used else 1 << 60)
+    path = RowPath(RowsBy.COLUMN, least_rows=1) if used else RowPath(RowsBy.ONE)
+    with harness(summed, row_path=path) as windows:
         windows.push_all([sale("a", large), sale("a", -5), sale("a", 5)], [1, 2, 3])
         windows.push_all([sale("b", 1)], [1]).advance_watermark(9)
         assert sorted(map(tuple, windows.take_output())) == [("a", 0, 10, large), ("b", 0, 10, 1)]
@@ -376,7 +381,8 @@ def test_windows_of_all_rows() -> None:
     def windows(stream: Any, _: Any) -> Any:
         return stream.window_all(TumblingEventTimeWindows.of(10)).aggregate(rows=Count(), most=Max("price"))
 
-    with columns(used=True), OperatorHarness(None, operation=windows, input_type=SALE, event_time=True) as made:
+    by_column = RowPath(RowsBy.COLUMN, least_rows=1, least_timers=2)
+    with OperatorHarness(None, operation=windows, input_type=SALE, event_time=True, row_path=by_column) as made:
         made.push_all([sale("a", 1), sale("b", 7), sale("b", 5), sale("a", 4)], [1, 4, 12, 2]).advance_watermark(30)
         assert [tuple(row) for row in made.output()] == [(0, 10, 3, 7), (10, 20, 1, 5)]
 
@@ -386,15 +392,20 @@ def node(make: Callable[[Any], Any], key: Any = "shop") -> Any:
     return make(env.from_collection([sale("a", 1)], SALE).key_by(key))._node
 
 
+def way(make: Callable[[Any], Any], key: Any = "shop") -> RowsBy:
+    made = node(make, key)
+    return way_of(made.body, made.key_type)
+
+
 def test_which_windows_work_by_column() -> None:
     hours = TumblingEventTimeWindows.of(10)
-    assert node(summed).factory is ColumnWindowOperator
-    assert node(summed, ["shop", "till"]).factory is ColumnWindowOperator
-    late = node(lambda s: s.window(hours).allowed_lateness(5).aggregate(rows=Count()))
-    assert late.factory is ColumnWindowOperator
-    assert node(lambda s: s.window(hours).trigger(CountTrigger.of(2)).aggregate(rows=Count())).factory is WindowOperator
-    assert node(lambda s: s.window(Mine.of(10)).aggregate(rows=Count())).factory is WindowOperator
-    assert node(summed, "weight").factory is FoldedWindowOperator, "of floating keys, 0.0 and -0.0 are one"
+    assert way(summed) is RowsBy.COLUMN
+    assert way(summed, ["shop", "till"]) is RowsBy.COLUMN
+    assert way(lambda s: s.window(hours).allowed_lateness(5).aggregate(rows=Count())) is RowsBy.COLUMN
+    assert way(lambda s: s.window(hours).trigger(CountTrigger.of(2)).aggregate(rows=Count())) is RowsBy.ONE
+    assert way(lambda s: s.window(Mine.of(10)).aggregate(rows=Count())) is RowsBy.ONE
+    assert way(lambda s: s.window(hours).evictor(CountEvictor.of(2)).aggregate(rows=Count())) is RowsBy.ONE
+    assert way(summed, "weight") is RowsBy.BATCH, "of floating keys, 0.0 and -0.0 are one"
 
 
 class Mine(TumblingEventTimeWindows):
@@ -440,7 +451,8 @@ def test_keys_of_every_kind_that_has_a_column(key_type: Any, keys: list[Any]) ->
     def windows(stream: Any, _: Any) -> Any:
         return stream.window(TumblingEventTimeWindows.of(10)).aggregate(low=Min("value"), mean=Average("value"))
 
-    with columns(used=True), KeyedOperatorHarness(None, "key", operation=windows, input_type=row_type) as made:
+    path = RowPath(RowsBy.COLUMN, least_rows=1, least_timers=2)
+    with KeyedOperatorHarness(None, "key", operation=windows, input_type=row_type, row_path=path) as made:
         made.push_all([Row(key, value) for key in keys for value in (2.5, 0.5)], [1, 2, 3, 4]).end_epoch()
         made.push_all([Row(keys[0], 0.0)], [5]).advance_watermark(9)
         wanted = [(keys[0], 0, 10, 0.0, 1.0), (keys[1], 0, 10, 0.5, 1.5)]
@@ -465,7 +477,8 @@ def test_values_of_every_kind_are_counted(used: bool) -> None:
         Row("a", "", None, None, (2, None)),
         Row("b", None, None, None, None),
     ]
-    with columns(used), KeyedOperatorHarness(None, "key", operation=windows, input_type=ITEM) as made:
+    path = RowPath(RowsBy.COLUMN, least_rows=1, least_timers=2) if used else RowPath(RowsBy.ONE)
+    with KeyedOperatorHarness(None, "key", operation=windows, input_type=ITEM, row_path=path) as made:
         made.push_all(items, [1, 2, 3, 4]).advance_watermark(9)
         assert sorted(map(tuple, made.output())) == [("a", 0, 10, 3, 2, 1, 2, 2), ("b", 0, 10, 1, 0, 0, 0, 0)]
 
@@ -487,7 +500,6 @@ def test_windows_that_are_far_from_each_other() -> None:
     def windows(stream: Any) -> Any:
         return stream.window(assigner).aggregate(rows=Count())
 
-    with pytest.MonkeyPatch.context() as patch, harness(windows) as made:
-        patch.setattr(ColumnWindowOperator, "least_rows", 1)
+    with harness(windows, row_path=RowPath(RowsBy.COLUMN, least_rows=1)) as made:
         made.push_all([sale("a", 1), sale("a", 2)], [5, 1000]).advance_watermark(2000)
         assert [tuple(row) for row in made.output()] == [("a", 2, 12, 1)]

@@ -13,7 +13,6 @@ from holdfast.common import Row
 from holdfast.datastream import OutputTag
 from holdfast.runtime.batch import Batch
 from holdfast.runtime.envelope import ChannelStatus, Envelope, unpack_header
-from holdfast.runtime.windowing import rows_first
 from holdfast.state import keyed_backend
 from holdfast.state.lmdb.backend import LmdbBackend
 from holdfast.testing import KeyedOperatorHarness
@@ -58,19 +57,19 @@ def capture(output: Output, envelope: Envelope) -> None:
         output.rows += zip(batch.values, times, strict=True)
 
 
+def limits_of(entries: int) -> dict[str, Any]:
+    """Of a path of rows: where few entries are held, few rows wait for each other, in and out."""
+    return {} if entries == LARGE_CACHE else {"most_waiting_rows": 2 * entries, "most_given": entries}
+
+
 @contextmanager
 def caches_of(entries: int) -> Iterator[pytest.MonkeyPatch]:
-    """So many entries are held until they are written early; what comes out has its watermarks. With few entries, few
-    rows wait for each other as well.
-    """
+    """So many entries are held until they are written early; what comes out has its watermarks."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Output, "capture", capture)
         patch.setattr(keyed_backend, "_EPOCH_CACHE", entries)
         if entries < LARGE_CACHE:
             patch.setattr(LmdbBackend, "cache_limit", entries)
-            # Few rows wait, in and out.
-            patch.setattr(rows_first, "_MOST_ROWS", 2 * entries)
-            patch.setattr(rows_first, "_MOST_OUT", entries)
         yield patch
 
 

@@ -11,9 +11,9 @@ from holdfast.datastream.functions import (
 )
 from holdfast.errors import ProgramError, StateDescriptorError
 from holdfast.graph.stream_graph import Connection
-from holdfast.runtime.broadcast import BROADCAST_INPUT, BroadcastProcessOperator, KeyedBroadcastProcessOperator
-from holdfast.runtime.operator import Operator
+from holdfast.runtime.broadcast import BROADCAST_INPUT, BroadcastProcessOperator, keyed_broadcast_process_operator
 from holdfast.runtime.partitioners import Broadcast
+from holdfast.runtime.plan import OperatorFactory
 from holdfast.state.descriptors import MapStateDescriptor
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class BroadcastConnectedStream:
                 f"{type(func).__name__}."
             )
         name = "Keyed Broadcast Process" if keyed else "Broadcast Process"
-        factory: type[Operator] = KeyedBroadcastProcessOperator if keyed else BroadcastProcessOperator
+        factory: OperatorFactory = keyed_broadcast_process_operator if keyed else BroadcastProcessOperator
         result = self._stream._add(name, factory, func, output_type, self._broadcast.connection)
         result._node.broadcast_states = self._broadcast.descriptors
         return result

@@ -8,33 +8,14 @@ from typing import Any
 from holdfast.errors import ProgramError
 from holdfast.graph.stream_graph import KeyBy
 from holdfast.runtime.aggregates import Aggregate, Aggregation
-from holdfast.runtime.local_aggregation import FAR, Combination
 from holdfast.runtime.windowing.assigners import WindowAssigner
 from holdfast.runtime.windowing.known_aggregates import WINDOW_COLUMNS, WindowAggregation
-from holdfast.runtime.windowing.operator import WindowSpec
 from holdfast.runtime.windowing.serializers import TimeWindowSerializer
-from holdfast.runtime.windowing.time_triggers import EventTimeTrigger, ProcessingTimeTrigger
-from holdfast.runtime.windowing.time_windows import (
-    FixedSizeWindows,
-    SlidingEventTimeWindows,
-    SlidingProcessingTimeWindows,
-    TumblingEventTimeWindows,
-    TumblingProcessingTimeWindows,
-)
 from holdfast.types.typeinfo import (
     BasicTypeInfo,
     DecimalTypeInfo,
     FieldsTypeInfo,
-    TupleTypeInfo,
     TypeInformation,
-)
-
-#: Not subclasses of them, which may assign rows as they like.
-_FIXED_SIZE = (
-    TumblingEventTimeWindows,
-    TumblingProcessingTimeWindows,
-    SlidingEventTimeWindows,
-    SlidingProcessingTimeWindows,
 )
 
 
@@ -100,37 +81,6 @@ def window_aggregation_of(
                 "aggregate has that name too. Rename it; a column of the key with a map() before key_by()."
             )
     return WindowAggregation(aggregation, timed)
-
-
-def windows_by_column(spec: WindowSpec, key_type: TypeInformation) -> bool:
-    """Whether columns give what a loop gives: in windows of a fixed size with their own trigger, where equal keys are
-    equal to Arrow.
-    """
-    keys = key_type.field_types if isinstance(key_type, TupleTypeInfo) else (key_type,)
-    return has_fixed_windows(spec) and all(one.key_in_arrow for one in keys)
-
-
-def combination_of(spec: WindowSpec, aggregation: Aggregation) -> Combination | None:
-    """How the rows of windows by column are put together before the exchange. None where what comes of them would not
-    be the same to the last bit, where late rows count one by one, and for windows without a sensible end.
-    """
-    assigner = spec.assigner
-    assert isinstance(assigner, FixedSizeWindows), "others are not by column"
-    by_event = assigner.is_event_time()
-    # Late rows go aside as they are, or make their windows fire, each of them.
-    needed_late = by_event and (spec.late_tag is not None or spec.allowed_lateness > 0)
-    # The columns of combined rows have names of their own.
-    ambiguous = {partial.name for partial in aggregation.partials}.intersection(aggregation.key_columns)
-    if not aggregation.exact or needed_late or ambiguous or assigner.size + assigner.slide >= FAR:
-        return None
-    # By the clock, rows are in the windows of the time at which they arrive.
-    return Combination(aggregation, assigner.panes() if by_event else None, of_windows=True)
-
-
-def has_fixed_windows(spec: WindowSpec) -> bool:
-    """Whether its windows have a fixed size and their own trigger."""
-    usual = EventTimeTrigger if spec.assigner.is_event_time() else ProcessingTimeTrigger
-    return type(spec.assigner) in _FIXED_SIZE and type(spec.trigger) is usual
 
 
 def _aggregation(row_type: TypeInformation, key_columns: tuple[str, ...], aggregates: Mapping[str, Any]) -> Aggregation:

@@ -14,7 +14,7 @@ from holdfast.datastream.functions import (
 from holdfast.datastream.key_versions import check_versions
 from holdfast.errors import ProgramError
 from holdfast.runtime import connected
-from holdfast.runtime.operator import Operator
+from holdfast.runtime.plan import OperatorFactory
 from holdfast.types.resolve import resolve
 
 if TYPE_CHECKING:
@@ -51,14 +51,14 @@ class ConnectedStreams:
     def process(self, func: CoProcessFunction | KeyedCoProcessFunction, output_type: Any = None) -> DataStream:
         _check_function(func, "process()", CoProcessFunction, KeyedCoProcessFunction)
         if self._keyed:
-            return self._add("Keyed Co-Process", connected.KeyedCoProcessOperator, func, output_type)
+            return self._add("Keyed Co-Process", connected.keyed_co_process_operator, func, output_type)
         if isinstance(func, KeyedCoProcessFunction):
             raise TypeError(
                 "A KeyedCoProcessFunction needs two keyed streams: put key_by(...) on both before process(...)."
             )
         return self._add("Co-Process", connected.CoProcessOperator, func, output_type)
 
-    def _add(self, name: str, factory: type[Operator], func: Any, output_type: Any) -> DataStream:
+    def _add(self, name: str, factory: OperatorFactory, func: Any, output_type: Any) -> DataStream:
         first = replace(self.stream1._connection(), keyed_state=self._keyed)
         second = replace(
             self.stream2._connection(), input_index=connected.SECOND_INPUT, keyed_state=self._keyed

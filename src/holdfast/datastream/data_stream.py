@@ -32,11 +32,11 @@ from holdfast.runtime.aggregate_operator import AggregateOperator
 from holdfast.runtime.aggregates import Aggregate
 from holdfast.runtime.keyed_batch import KeyedBatchOperator
 from holdfast.runtime.local_aggregation import Combination
-from holdfast.runtime.operator import Operator
 from holdfast.runtime.output_tag import OutputTag
 from holdfast.runtime.partitioners import Broadcast, Forward, Global, Partitioner, Rebalance, Rescale, Shuffle
+from holdfast.runtime.plan import OperatorFactory
 from holdfast.runtime.running_aggregates import RunningOperator
-from holdfast.runtime.stream_operator import KeyedStreamOperatorHost, StreamOperator, StreamOperatorHost
+from holdfast.runtime.stream_operator import StreamOperator, StreamOperatorHost, keyed_stream_operator_host
 from holdfast.runtime.watermarks import TimestampsAndWatermarksOperator
 from holdfast.runtime.windowing.assigners import WindowAssigner
 from holdfast.state.descriptors import MapStateDescriptor
@@ -254,12 +254,12 @@ class DataStream(StreamSettings, StreamEnds):
         return self._node
 
     def _add(
-        self, name: str, factory: type[Operator], function: Any, output_type: Any, *beside: Connection
+        self, name: str, factory: OperatorFactory, function: Any, output_type: Any, *beside: Connection
     ) -> DataStream:
         return self._add_node(name, factory, function, output_type, [self._connection(), *beside])
 
     def _add_node(
-        self, name: str, factory: type[Operator], function: Any, output_type: Any, inputs: list[Connection]
+        self, name: str, factory: OperatorFactory, function: Any, output_type: Any, inputs: list[Connection]
     ) -> DataStream:
         node = self._environment.add_node(name, factory, function, resolve(output_type), inputs)
         return DataStream(self._environment, node)
@@ -314,7 +314,7 @@ class KeyedStream(DataStream, KeyVersions, ShortForms):
 
     def transform(self, operator_name: str, output_type: Any, operator: StreamOperator) -> DataStream:
         _check_operator(operator)
-        return self._add(operator_name, KeyedStreamOperatorHost, operator, output_type)
+        return self._add(operator_name, keyed_stream_operator_host, operator, output_type)
 
     def reduce(self, func: Any) -> DataStream:
         by_column = works_by_column(func, self.get_type(), self.get_key_type())

@@ -5,26 +5,23 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from holdfast.datastream.column_functions import has_fixed_windows
 from holdfast.datastream.key_versions import check_versions
 from holdfast.datastream.window_functions import CoGroupFunction, FlatJoinFunction, JoinFunction, ProcessJoinFunction
-from holdfast.datastream.windowed_stream import CONTENTS, WindowSettings, evicted_contents
+from holdfast.datastream.windowed_stream import WindowSettings
 from holdfast.errors import ProgramError
 from holdfast.runtime.interval_join import IntervalJoinOperator, IntervalJoinSpec
-from holdfast.runtime.operator import Operator
 from holdfast.runtime.output_tag import OutputTag
+from holdfast.runtime.plan import OperatorFactory
 from holdfast.runtime.windowing.assigners import WindowAssigner
 from holdfast.runtime.windowing.co_group import (
     CallCoGroup,
     CallFlatJoin,
     CallJoin,
-    CoGroupOperator,
-    EvictingCoGroupOperator,
-    ListedCoGroupOperator,
+    Sides,
     sided_type,
 )
 from holdfast.runtime.windowing.functions import WindowProcess
-from holdfast.state.descriptors import ListStateDescriptor
+from holdfast.runtime.windowing.operator import WindowOperator
 from holdfast.types.durations import offset_of
 
 if TYPE_CHECKING:
@@ -35,7 +32,7 @@ _SECOND_INPUT = 1
 
 
 def _add_joined(
-    first: KeyedStream, second: KeyedStream, name: str, factory: type[Operator], body: Any, output_type: Any
+    first: KeyedStream, second: KeyedStream, name: str, factory: OperatorFactory, body: Any, output_type: Any
 ) -> DataStream:
     key_types = first.get_key_type(), second.get_key_type()
     if key_types[0] != key_types[1]:
@@ -116,12 +113,8 @@ class _WindowedPair(WindowSettings):
 
     def _add(self, name: str, function: WindowProcess, output_type: Any) -> DataStream:
         rows = sided_type(self._first.get_type(), self._second.get_type())
-        evicting = self._evictor is not None
-        contents = evicted_contents(rows) if evicting else ListStateDescriptor(CONTENTS, rows)
-        spec = self.spec(contents, function)
-        by_batch = ListedCoGroupOperator if has_fixed_windows(spec) else CoGroupOperator
-        factory = EvictingCoGroupOperator if evicting else by_batch
-        return _add_joined(self._first, self._second, name, factory, spec, output_type)
+        spec = self.spec(self.all_rows(rows), function, Sides())
+        return _add_joined(self._first, self._second, name, WindowOperator, spec, output_type)
 
 
 class WindowedJoin(_WindowedPair):

@@ -11,7 +11,7 @@ from holdfast.datastream.operator_settings import OperatorSettings
 from holdfast.errors import ProgramError
 from holdfast.graph.stream_graph import Connection, Node
 from holdfast.runtime.endpoints import SinkFunctionOperator, SinkOperator
-from holdfast.runtime.operator import Operator
+from holdfast.runtime.plan import OperatorFactory
 from holdfast.runtime.sink import SinkFunction, TwoPhaseCommitSink
 from holdfast.spark.for_each_batch import BatchFunction, ForEachBatchSink
 from holdfast.types.typeinfo import TypeInformation
@@ -77,7 +77,7 @@ class StreamEnds(ABC):
         with iterator:
             return [row for row, _ in zip(iterator, range(limit), strict=False)]
 
-    def _end(self, factory: type[Operator], body: Any) -> DataStreamSink:
+    def _end(self, factory: OperatorFactory, body: Any) -> DataStreamSink:
         node = self._environment.add_node("Sink", factory, body, self.get_type(), [self._connection()])
         node.is_sink = True
         return DataStreamSink(node)

@@ -37,8 +37,9 @@ from holdfast.graph.job_graph import JobSettings
 from holdfast.graph.stream_graph import Connection, Node, StreamGraph
 from holdfast.runtime.endpoints import SourceOperator
 from holdfast.runtime.event_time_column import EventTimeColumn
-from holdfast.runtime.operator import Operator
+from holdfast.runtime.plan import OperatorFactory
 from holdfast.runtime.source import Source, SourceFunction
+from holdfast.runtime.windowing.row_path import RowPath
 from holdfast.spark.frames import check_data_frame
 from holdfast.types.resolve import resolve
 from holdfast.types.typeinfo import TypeInformation
@@ -57,6 +58,8 @@ class StreamExecutionEnvironment:
         self._configuration = configuration
         self._graph = StreamGraph()
         self._buffer_timeout = -1
+        #: The way that rows take into the windows of this program. For tests: all ways give the same.
+        self.row_path = RowPath()
 
     @staticmethod
     def get_execution_environment(configuration: Configuration | None = None) -> StreamExecutionEnvironment:
@@ -306,7 +309,7 @@ class StreamExecutionEnvironment:
     def add_node(
         self,
         name: str,
-        factory: type[Operator] | None,
+        factory: OperatorFactory | None,
         body: Any,
         output_type: TypeInformation,
         inputs: list[Connection],

@@ -5,12 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
-from holdfast.datastream.column_functions import (
-    combination_of,
-    has_fixed_windows,
-    window_aggregation_of,
-    windows_by_column,
-)
+from holdfast.datastream.column_functions import window_aggregation_of
 from holdfast.datastream.functions import AggregateFunction, ReduceFunction
 from holdfast.datastream.window_functions import (
     AllWindowFunction,
@@ -21,14 +16,12 @@ from holdfast.datastream.window_functions import (
 from holdfast.errors import ProgramError
 from holdfast.graph.stream_graph import KeyBy
 from holdfast.runtime.aggregates import Aggregate
-from holdfast.runtime.local_aggregation import Combination
 from holdfast.runtime.output_tag import OutputTag
 from holdfast.runtime.windowing.assigners import MergingWindowAssigner, WindowAssigner
-from holdfast.runtime.windowing.by_column import ColumnWindowOperator
+from holdfast.runtime.windowing.co_group import Sides
+from holdfast.runtime.windowing.contents import Aggregated, Contents, Evicted, Known, Listed, Reduced
 from holdfast.runtime.windowing.count_windows import CountSlidingWindowAssigner, CountTumblingWindowAssigner
-from holdfast.runtime.windowing.evicting import EvictingWindowOperator
 from holdfast.runtime.windowing.evictors import Evictor
-from holdfast.runtime.windowing.folded_windows import FoldedWindowOperator
 from holdfast.runtime.windowing.functions import (
     AggregateFirst,
     CallApply,
@@ -39,28 +32,18 @@ from holdfast.runtime.windowing.functions import (
     ReduceFirst,
     WindowProcess,
 )
-from holdfast.runtime.windowing.known_aggregates import GiveRow, KnownAggregates, WindowAggregation
-from holdfast.runtime.windowing.listed_windows import ListedWindowOperator
-from holdfast.runtime.windowing.operator import WindowOperator, WindowSpec
-from holdfast.runtime.windowing.session_windows import DynamicEventTimeSessionWindows, EventTimeSessionWindows
-from holdfast.runtime.windowing.sessions import SessionOperator
-from holdfast.runtime.windowing.time_triggers import EventTimeTrigger
+from holdfast.runtime.windowing.known_aggregates import GiveRow, KnownAggregates
+from holdfast.runtime.windowing.operator import WindowOperator
+from holdfast.runtime.windowing.row_path import RowPath
 from holdfast.runtime.windowing.triggers import Trigger
-from holdfast.state.descriptors import (
-    AggregatingStateDescriptor,
-    ListStateDescriptor,
-    ReducingStateDescriptor,
-    StateDescriptor,
-)
+from holdfast.runtime.windowing.ways import combined_on_the_way
+from holdfast.runtime.windowing.window_spec import WindowSpec
 from holdfast.types.durations import milliseconds_of
 from holdfast.types.resolve import resolve
-from holdfast.types.typeinfo import TypeInformation, Types
+from holdfast.types.typeinfo import TypeInformation
 
 if TYPE_CHECKING:
     from holdfast.datastream.data_stream import DataStream, KeyedStream
-
-#: The state of a window's contents: Flink's name.
-CONTENTS = "window-contents"
 
 
 class WindowSettings:
@@ -70,6 +53,7 @@ class WindowSettings:
         if not isinstance(window_assigner, WindowAssigner):
             raise TypeError(f"window() takes a window assigner; got {window_assigner!r}.")
         self._assigner = window_assigner
+        self._path: RowPath = environment.row_path
         self._allowed_lateness = 0
         self._late_tag: OutputTag | None = None
         self._evictor: Evictor | None = None
@@ -105,7 +89,11 @@ class WindowSettings:
         self._evictor = evictor
         return self
 
-    def spec(self, contents: StateDescriptor, function: WindowProcess) -> WindowSpec:
+    def all_rows(self, row_type: TypeInformation) -> Contents:
+        """Contents of all rows, with what an evictor asks for."""
+        return Listed(row_type) if self._evictor is None else Evicted(row_type, self._evictor)
+
+    def spec(self, contents: Contents, function: WindowProcess, sides: Sides | None = None) -> WindowSpec:
         if self._late_tag is not None and not self._assigner.is_event_time():
             raise ProgramError(
                 f"side_output_late_data() with {self._assigner!r}: by processing time no row is late. Use "
@@ -118,13 +106,9 @@ class WindowSettings:
             function,
             self._allowed_lateness,
             self._late_tag,
-            self._evictor,
+            sides,
+            self._path,
         )
-
-
-def evicted_contents(row_type: TypeInformation) -> StateDescriptor:
-    """Rows with their times."""
-    return ListStateDescriptor(CONTENTS, Types.TUPLE([row_type, Types.LONG()]))
 
 
 class _Windowed(WindowSettings):
@@ -149,12 +133,12 @@ class _Windowed(WindowSettings):
         if not isinstance(reduce_function, ReduceFunction) and not callable(reduce_function):
             raise TypeError(f"reduce() takes a ReduceFunction or a function of two rows; got {reduce_function!r}.")
         row_type = self.get_input_type()
-        contents = ReducingStateDescriptor(CONTENTS, reduce_function, row_type)
+        contents = Reduced(reduce_function, row_type)
         behind = self._behind(window_function)
         if window_function is None and output_type is None:
             output_type = row_type
         if self._evictor is not None:
-            return self._evicting("Window Reduce", ReduceFirst(contents.reduce, behind), output_type)
+            return self._all_rows("Window Reduce", ReduceFirst(contents.descriptor.reduce, behind), output_type)
         return self._add("Window Reduce", contents, behind, output_type)
 
     def aggregate(
@@ -179,10 +163,10 @@ class _Windowed(WindowSettings):
                 f"aggregate() takes an AggregateFunction, or known aggregates by name, aggregate(rows=Count()); got "
                 f"{aggregate_function!r}."
             )
-        contents = AggregatingStateDescriptor(CONTENTS, aggregate_function, resolve(accumulator_type))
+        contents = Aggregated(aggregate_function, resolve(accumulator_type))
         behind = self._behind(window_function)
         if self._evictor is not None:
-            return self._evicting("Window Aggregate", AggregateFirst(aggregate_function, behind), output_type)
+            return self._all_rows("Window Aggregate", AggregateFirst(aggregate_function, behind), output_type)
         return self._add("Window Aggregate", contents, behind, output_type)
 
     def _known_aggregates(self, aggregates: dict[str, Aggregate], beside: tuple[Any, ...]) -> DataStream:
@@ -194,20 +178,8 @@ class _Windowed(WindowSettings):
         known = window_aggregation_of(self.get_input_type(), self._known_key(), self._assigner, aggregates)
         if self._evictor is not None:
             first = AggregateFirst(KnownAggregates(known.aggregation), GiveRow(known))
-            return self._evicting("Window Aggregate", first, known.output_type())
-        spec = self._known_spec(known)
-        if not windows_by_column(spec, self._stream.get_key_type()):
-            return self._add_operator("Window Aggregate", operator_of(spec), spec, known.output_type())
-        combine = combination_of(spec, known.aggregation)
-        if combine is not None:
-            spec = self._known_spec(replace(known, combined=True))
-        return self._add_operator("Window Aggregate", ColumnWindowOperator, spec, known.output_type(), combine)
-
-    def _known_spec(self, known: WindowAggregation) -> WindowSpec:
-        function = KnownAggregates(known.aggregation, known.combined)
-        return self.spec(
-            AggregatingStateDescriptor(CONTENTS, function, known.aggregation.state_type()), GiveRow(known)
-        )
+            return self._all_rows("Window Aggregate", first, known.output_type())
+        return self._add("Window Aggregate", Known(known), GiveRow(known), known.output_type())
 
     def _known_key(self) -> KeyBy | None:
         """The key that rows of known aggregates begin with."""
@@ -222,9 +194,7 @@ class _Windowed(WindowSettings):
         return self._all_rows("Window Process", self._call(process_window_function, self._processed), output_type)
 
     def _all_rows(self, name: str, function: WindowProcess, output_type: Any) -> DataStream:
-        if self._evictor is not None:
-            return self._evicting(name, function, output_type)
-        return self._add(name, ListStateDescriptor(CONTENTS, self.get_input_type()), function, output_type)
+        return self._add(name, self.all_rows(self.get_input_type()), function, output_type)
 
     def _behind(self, window_function: Any) -> WindowProcess:
         """What sees the one row that a window was reduced to."""
@@ -240,25 +210,11 @@ class _Windowed(WindowSettings):
         found: WindowProcess = calling(function)  # type: ignore[call-arg]  # a class of that kind
         return found
 
-    def _evicting(self, name: str, function: WindowProcess, output_type: Any) -> DataStream:
-        spec = self.spec(evicted_contents(self.get_input_type()), function)
-        return self._add_operator(name, EvictingWindowOperator, spec, output_type)
-
-    def _add(self, name: str, contents: StateDescriptor, function: WindowProcess, output_type: Any) -> DataStream:
-        spec = self.spec(contents, function)
-        return self._add_operator(name, operator_of(spec), spec, output_type)
-
-    def _add_operator(
-        self,
-        name: str,
-        operator: type[WindowOperator],
-        spec: WindowSpec,
-        output_type: Any,
-        combine: Combination | None = None,
-    ) -> DataStream:
-        """``combine``: how rows are put together on their way to it."""
-        rows = replace(self._stream._connection(), combine=combine)
-        return self._placed(self._stream._add_node(name, operator, spec, output_type, [rows]))
+    def _add(self, name: str, contents: Contents, function: WindowProcess, output_type: Any) -> DataStream:
+        stream = self._stream
+        spec, combine = combined_on_the_way(self.spec(contents, function), stream.get_key_type())
+        rows = replace(stream._connection(), combine=combine)
+        return self._placed(stream._add_node(name, WindowOperator, spec, output_type, [rows]))
 
     def _placed(self, results: DataStream) -> DataStream:
         """With as many subtasks as the windows can have."""
@@ -283,19 +239,6 @@ class AllWindowedStream(_Windowed):
 
     def _placed(self, results: DataStream) -> DataStream:
         return results.force_non_parallel()
-
-
-def operator_of(spec: WindowSpec) -> type[WindowOperator]:
-    """What adds rows to windows: batches of them where windows are of a fixed size, or are sessions whose rows are
-    reduced or aggregated; else one row at a time.
-    """
-    listed = spec.contents.kind == "list"
-    if has_fixed_windows(spec):
-        return ListedWindowOperator if listed else FoldedWindowOperator
-    if listed:
-        return WindowOperator
-    sessions = type(spec.assigner) in (EventTimeSessionWindows, DynamicEventTimeSessionWindows)
-    return SessionOperator if sessions and type(spec.trigger) is EventTimeTrigger else WindowOperator
 
 
 def count_windows(size: int, slide: int) -> WindowAssigner[Any, Any]:

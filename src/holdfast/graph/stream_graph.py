@@ -10,9 +10,9 @@ from typing import Any
 from holdfast.errors import ProgramError
 from holdfast.runtime.event_time_column import EventTimeColumn
 from holdfast.runtime.local_aggregation import Combination
-from holdfast.runtime.operator import Operator
 from holdfast.runtime.output_tag import OutputTag
 from holdfast.runtime.partitioners import Partitioner
+from holdfast.runtime.plan import OperatorFactory
 from holdfast.runtime.watermarks import TimestampsAndWatermarksOperator
 from holdfast.state.descriptors import MapStateDescriptor
 from holdfast.state.key_migration import KeyMigrations
@@ -65,7 +65,7 @@ class Node:
     """One operator of the program; the fields that builders set later are plain attributes."""
 
     name: str
-    factory: type[Operator] | None
+    factory: OperatorFactory | None
     body: Any
     output_type: TypeInformation
     inputs: list[Connection] = field(default_factory=list)
@@ -153,7 +153,7 @@ class StreamGraph:
     def add(
         self,
         name: str,
-        factory: type[Operator] | None,
+        factory: OperatorFactory | None,
         body: Any,
         output_type: TypeInformation,
         inputs: list[Connection],

@@ -14,8 +14,9 @@ from holdfast.errors import StateAccessError, StateDescriptorError
 from holdfast.runtime.batch import Batch
 from holdfast.runtime.context import READ_ONLY_BROADCAST, OperatorStateStore
 from holdfast.runtime.environment import OperatorEnvironment
-from holdfast.runtime.keyed import KeyedProcessContext, KeyedProcessOperator
+from holdfast.runtime.keyed import KeyedProcessContext, KeyedProcessOperator, ProcessHosting
 from holdfast.runtime.operator import Operator
+from holdfast.runtime.plan import OperatorSpec
 from holdfast.runtime.stateless import ProcessOperator, RowContext
 from holdfast.runtime.timer_service import TimerService
 from holdfast.state.broadcast_state import BroadcastState, ReadOnlyBroadcastState
@@ -112,7 +113,7 @@ class ReadOnlyBroadcastContext(_Times):
 class KeyedBroadcastContext(BroadcastContext):
     """Given to ``process_broadcast_element`` of a function on a keyed stream."""
 
-    _operator: KeyedBroadcastProcessOperator
+    _operator: KeyedProcessOperator
 
     def apply_to_keyed_state(self, state_descriptor: StateDescriptor, function: Callable[[Any, Any], Any]) -> None:
         """Call ``function(key, state)`` for every key of this subtask that has the state, in any order.
@@ -120,7 +121,15 @@ class KeyedBroadcastContext(BroadcastContext):
         What the function does to the state is done to that key's. It reads all keys: a broadcast element that does
         this costs as much as the state is large.
         """
-        self._operator.apply_to_keyed_state(state_descriptor, function)
+        operator, what = self._operator, f"apply_to_keyed_state of '{state_descriptor.get_name()}'"
+
+        def apply(key: Any, state: Any) -> None:
+            try:
+                function(key, state)
+            except BaseException as error:
+                raise operator.failure(error, what, key) from error
+
+        operator.keyed_state.apply_to_all_keys(state_descriptor, apply)
 
 
 class KeyedReadOnlyBroadcastContext(KeyedProcessContext, ReadOnlyBroadcastContext):
@@ -147,42 +156,38 @@ class BroadcastProcessOperator(ProcessOperator):
             self.process_rows(batch, self.function.process_element, self._read_only_context)
 
 
-class KeyedBroadcastProcessOperator(KeyedProcessOperator):
-    """A broadcast process function on a keyed stream, with timers for the keys."""
+class _BroadcastHosting(ProcessHosting):
+    _broadcast_context: KeyedBroadcastContext
 
-    def make_context(self, timers: TimerService) -> KeyedProcessContext:
-        states = BroadcastStates(self.environment)
-        self._broadcast_context = KeyedBroadcastContext(self, states)
-        return KeyedReadOnlyBroadcastContext(self, states, timers)
+    def context(self, operator: KeyedProcessOperator, timers: TimerService) -> KeyedProcessContext:
+        states = BroadcastStates(operator.environment)
+        self._broadcast_context = KeyedBroadcastContext(operator, states)
+        return KeyedReadOnlyBroadcastContext(operator, states, timers)
 
-    def process(self, batch: Batch, input_index: int) -> None:
+    def process(self, operator: KeyedProcessOperator, batch: Batch, input_index: int) -> None:
         if input_index == BROADCAST_INPUT:
-            self._process_broadcast(batch)
+            self._process_broadcast(operator, batch)
         else:
-            super().process(batch, input_index)
+            super().process(operator, batch, input_index)
 
-    def _process_broadcast(self, batch: Batch) -> None:
-        function, context = self.function.process_broadcast_element, self._broadcast_context
+    def _process_broadcast(self, operator: KeyedProcessOperator, batch: Batch) -> None:
+        function, context = operator.function.process_broadcast_element, self._broadcast_context
         timestamps = batch.timestamps or [None] * len(batch)
-        watermarks = batch.watermarks or [self.watermark] * len(batch)
+        watermarks = batch.watermarks or [operator.watermark] * len(batch)
         value = None
         try:
             for value, timestamp, watermark in zip(batch.values, timestamps, watermarks, strict=True):
-                if watermark > self.watermark:
-                    self._advance(watermark)
+                if watermark > operator.watermark:
+                    operator.advance(watermark)
                 # A broadcast element belongs to no key.
-                self.key_context.clear()
+                operator.key_context.clear()
                 context.current_timestamp = timestamp
-                self._emit(function(value, context), timestamp)
+                operator.emit(function(value, context), timestamp)
         except BaseException as error:
-            raise self.failure(error, value) from error
-        self._flush()
+            raise operator.failure(error, value) from error
+        operator.flush()
 
-    def apply_to_keyed_state(self, descriptor: StateDescriptor, function: Callable[[Any, Any], Any]) -> None:
-        def apply(key: Any, state: Any) -> None:
-            try:
-                function(key, state)
-            except BaseException as error:
-                raise self.failure(error, f"apply_to_keyed_state of '{descriptor.get_name()}'", key) from error
 
-        self.keyed_state.apply_to_all_keys(descriptor, apply)
+def keyed_broadcast_process_operator(spec: OperatorSpec) -> KeyedProcessOperator:
+    """A broadcast process function on a keyed stream, with timers for the keys."""
+    return KeyedProcessOperator(spec, _BroadcastHosting())

@@ -14,9 +14,6 @@ from holdfast.runtime.router import Router
 from holdfast.runtime.row_buffer import WaitingRows
 from holdfast.types.arrow import row_reader, row_writer
 
-#: Of rows that wait to be combined. Whoever receives them combines again, so there is little in more.
-_WAITING_ROWS, _WAITING_BYTES = 262_144, 32 << 20
-
 
 class CombiningRouter(Router):
     """The rows of an epoch wait for each other. What is sent says nothing of watermarks between them but what rows
@@ -28,7 +25,7 @@ class CombiningRouter(Router):
         assert edge.combine is not None
         self._combine = edge.combine
         self._needed = edge.combine.needed_fields
-        self._waiting = WaitingRows(_WAITING_ROWS, _WAITING_BYTES)
+        self._waiting = WaitingRows(options.combining_rows, options.combining_bytes)
         self._write_given = row_writer(edge.given_type)
         self._read_combined = row_reader(edge.type_info)
 

@@ -12,19 +12,25 @@ from typing import Any
 
 from holdfast.runtime.batch import Batch
 from holdfast.runtime.functions import FunctionOperator
-from holdfast.runtime.keyed import KeyedFlatMapOperator, KeyedMapOperator, KeyedProcessOperator
+from holdfast.runtime.keyed import KeyedFlatMapOperator, KeyedMapOperator, KeyedProcessOperator, ProcessHosting
+from holdfast.runtime.plan import OperatorSpec
 from holdfast.runtime.stateless import FlatMapOperator, MapOperator, ProcessOperator, RowMapper, select_rows
 
 #: The input that rows of the second stream come to.
 SECOND_INPUT = 1
 
 
+def method_of_input(function: Any, name: str, input_index: int) -> Callable[..., Any]:
+    """The method that rows of a stream are given to: ``map1`` or ``map2``, and the like."""
+    method: Callable[..., Any] = getattr(function, f"{name}{input_index + 1}")
+    return method
+
+
 class TwoInputOperator(FunctionOperator):
-    """Gives rows to the method of their stream: ``map1`` or ``map2``, and the like."""
+    """Gives rows to the method of their stream."""
 
     def row_function(self, input_index: int) -> Callable[..., Any]:
-        function: Callable[..., Any] = getattr(self.function, f"{self.row_method}{input_index + 1}")
-        return function
+        return method_of_input(self.function, self.row_method, input_index)
 
 
 class TwoInputMapper(TwoInputOperator, RowMapper):
@@ -54,5 +60,11 @@ class CoProcessOperator(TwoInputOperator, ProcessOperator):
     """A process function of two streams without keys."""
 
 
-class KeyedCoProcessOperator(TwoInputOperator, KeyedProcessOperator):
+class _TwoInputs(ProcessHosting):
+    def row_function(self, function: Any, input_index: int) -> Callable[..., Any]:
+        return method_of_input(function, "process_element", input_index)
+
+
+def keyed_co_process_operator(spec: OperatorSpec) -> KeyedProcessOperator:
     """A process function of two keyed streams, with timers for the keys."""
+    return KeyedProcessOperator(spec, _TwoInputs())

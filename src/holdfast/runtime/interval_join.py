@@ -91,17 +91,17 @@ class IntervalJoinOperator(TimedOperator):
                 *self.keys_of(batch), batch.values, batch.timestamps, batch.watermarks, strict=True
             ):
                 if watermark > self.watermark:
-                    self._advance(watermark)
+                    self.advance(watermark)
                 context.key, context.identity = key, identity
                 self._add(value, timestamp, input_index)
         except BaseException as error:
             raise self.failure(error, value, key) from error
-        self._flush()
+        self.flush()
 
     def _add(self, row: Any, timestamp: Any, side: int) -> None:
         if timestamp < self.watermark:
             tag = self._join.late_tags[side]
-            self._emit(None if tag is None else [(tag, row)], timestamp)
+            self.emit(None if tag is None else [(tag, row)], timestamp)
             return
         buffer = self._buffers[side]
         buffer.put(timestamp, [*(buffer.get(timestamp) or ()), row])
@@ -115,7 +115,7 @@ class IntervalJoinOperator(TimedOperator):
     def _pair(self, pair: tuple[Any, Any], times: tuple[int, int]) -> None:
         context = self._context
         context.left_timestamp, context.right_timestamp = times
-        self._emit(method_of(self.function, "process_element")(*pair, context), max(times))
+        self.emit(method_of(self.function, "process_element")(*pair, context), max(times))
 
     def on_timer(self, timestamp: int, namespace: Any, domain: TimeDomain) -> None:
         self._buffers[namespace].remove(timestamp - self._kept_for[namespace])

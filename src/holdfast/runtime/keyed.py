@@ -8,7 +8,9 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Any
 
 from holdfast.runtime.batch import Batch
-from holdfast.runtime.functions import FunctionOperator
+from holdfast.runtime.context import FunctionInitializationContext, FunctionSnapshotContext, StateSnapshotContext
+from holdfast.runtime.environment import OperatorEnvironment
+from holdfast.runtime.functions import FunctionOperator, method_of
 from holdfast.runtime.plan import OperatorSpec
 from holdfast.runtime.stateless import RowContext, RowMapper, repeat_times, select_rows
 from holdfast.runtime.timer_service import BatchTimerService, TimerManager, TimerService
@@ -19,6 +21,9 @@ from holdfast.state.timers import TimeDomain, TimerQueue
 #: Rows that are made of columns at a time, so that they are still in the processor's cache when their turn comes; and
 #: that are handed on in one batch where the end of the input gives any number of them.
 ROWS_AT_ONCE = 4096
+
+#: What a timer of the current key calls: its time, its namespace and its domain.
+OnTimer = Callable[[int, Any, TimeDomain], None]
 
 
 class KeyedOperator(FunctionOperator):
@@ -56,7 +61,11 @@ class KeyedOperator(FunctionOperator):
         """The rows' keys, and what caches know them by."""
         keys = batch.keys
         assert keys is not None, "the rows of a keyed operator come with their keys"
-        return keys, keys if self._trivial_identity else list(map(self._identity, keys))
+        return keys, self.identities_of(keys)
+
+    def identities_of(self, keys: list[Any]) -> list[Hashable]:
+        """What caches know keys by."""
+        return keys if self._trivial_identity else list(map(self._identity, keys))
 
     def for_each_row(self, batch: Batch, function: Callable[[Any], Any]) -> tuple[list[Any], list[int] | None]:
         """All results of ``function`` in order, and how many came of each row where times must follow them."""
@@ -226,43 +235,47 @@ class TimedOperator(KeyedOperator):
         return timers
 
     def on_timer(self, timestamp: int, namespace: Any, domain: TimeDomain) -> None:
-        """A timer of the current key is due; its results go to ``_emit``."""
+        """A timer of the current key is due; its results are emitted."""
         raise NotImplementedError
 
     def process_watermark(self, watermark: int) -> None:
         if watermark > self.watermark:
-            self._advance(watermark)
-            self._flush()
+            self.advance(watermark)
+            self.flush()
             self.output.emit_watermark(watermark)
 
     def fire_processing_timers(self, now: int) -> None:
-        self._fire_due(self._processing_timers, now, TimeDomain.PROCESSING_TIME)
-        self._flush()
+        self.fire_due(self._processing_timers, now, TimeDomain.PROCESSING_TIME)
+        self.flush()
 
     def next_processing_timer(self) -> int | None:
         return self._processing_timers.next_timestamp()
 
-    def _advance(self, watermark: int) -> None:
+    def advance(self, watermark: int) -> None:
+        """Event time goes on: timers fire."""
         # The watermark is set before timers fire: a timer may ask for it. What they emit goes ahead of it: downstream
         # it would be late, had another channel come as far already.
         before, first = self.watermark, len(self._out)
         self.watermark = watermark
-        self._fire_due(self._event_timers, watermark, TimeDomain.EVENT_TIME)
+        self.fire_due(self._event_timers, watermark, TimeDomain.EVENT_TIME)
         self._out_watermarks[first:] = [before] * (len(self._out) - first)
 
-    def _fire_due(self, timers: TimerQueue, to: int, domain: TimeDomain) -> None:
-        self._fire(timers.advance(to), domain)
+    def fire_due(self, timers: TimerQueue, to: int, domain: TimeDomain) -> None:
+        """Fire the timers of a domain that are due at a time."""
+        self.fire_timers(timers.advance(to), domain, self.on_timer)
 
-    def _fire(self, due: Iterable[tuple[int, Any, Any]], domain: TimeDomain) -> None:
+    def fire_timers(self, due: Iterable[tuple[int, Any, Any]], domain: TimeDomain, on_timer: OnTimer) -> None:
+        """Call ``on_timer`` for timers, each with its key as the current one."""
         context = self.key_context
         for timestamp, key, namespace in due:
             context.key, context.identity = key, self._identity(key)
             try:
-                self.on_timer(timestamp, namespace, domain)
+                on_timer(timestamp, namespace, domain)
             except BaseException as error:
                 raise self.failure(error, f"timer at {timestamp}", key) from error
 
-    def _emit(self, results: Iterable[Any] | None, timestamp: int | None) -> None:
+    def emit(self, results: Iterable[Any] | None, timestamp: int | None) -> None:
+        """Hand rows on, in their turn."""
         if results is None:
             return
         before = len(self._out)
@@ -271,30 +284,73 @@ class TimedOperator(KeyedOperator):
         self._out_times.extend([timestamp] * emitted)
         self._out_watermarks.extend([self.watermark] * emitted)
 
-    def _flush(self) -> None:
+    def emit_all(self, rows: list[Any], timestamp: int | None) -> None:
+        """As ``emit``, for rows that stay as they are."""
+        self._out += rows
+        self._out_times.extend([timestamp] * len(rows))
+        self._out_watermarks.extend([self.watermark] * len(rows))
+
+    @property
+    def emitted(self) -> int:
+        """Rows that wait for their turn."""
+        return len(self._out)
+
+    def flush(self, watermark: int | None = None) -> None:
+        """Hand on what was emitted. ``watermark``: in the place of those that were in force then."""
         if not self._out:
             return
         out, times, watermarks = self._out, self._out_times, self._out_watermarks
         self._out, self._out_times, self._out_watermarks = [], [], []
+        if watermark is not None:
+            watermarks = [watermark] * len(out)
         self.output.collect(Batch(out, times, watermarks) if self.spec.event_time else Batch(out))
+
+
+class ProcessHosting:
+    """What kinds of keyed process functions differ in: their methods, and what these are given."""
+
+    def row_function(self, function: Any, input_index: int) -> Callable[..., Any]:
+        """What the rows of an input are given to, each with the context."""
+        return method_of(function, "process_element")
+
+    def context(self, operator: KeyedProcessOperator, timers: TimerService) -> KeyedProcessContext:
+        """What comes with rows and timers."""
+        return KeyedProcessContext(timers, operator.key_context)
+
+    def initialization_context(self, environment: OperatorEnvironment) -> FunctionInitializationContext:
+        return FunctionInitializationContext(environment)
+
+    def snapshot_context(self, context: StateSnapshotContext) -> FunctionSnapshotContext:
+        return context.for_function()
+
+    def process(self, operator: KeyedProcessOperator, batch: Batch, input_index: int) -> None:
+        operator.process_rows(batch, self.row_function(operator.function, input_index))
 
 
 class KeyedProcessOperator(TimedOperator):
     """A keyed process function with its event and processing time timers."""
 
-    row_method = "process_element"
+    def __init__(self, spec: OperatorSpec, hosting: ProcessHosting | None = None) -> None:
+        super().__init__(spec)
+        self._hosting = hosting or ProcessHosting()
 
     def bind_state(self) -> None:
         super().bind_state()
         service_type = BatchTimerService if self.spec.batch else TimerService
-        self._context = self.make_context(service_type(self, self._event_timers, self._processing_timers))
+        timers = service_type(self, self._event_timers, self._processing_timers)
+        self._context = self._hosting.context(self, timers)
 
-    def make_context(self, timers: TimerService) -> KeyedProcessContext:
-        """What ``process_element`` and ``on_timer`` are given."""
-        return KeyedProcessContext(timers, self.key_context)
+    def initialization_context(self) -> FunctionInitializationContext:
+        return self._hosting.initialization_context(self.environment)
+
+    def snapshot_context(self, context: StateSnapshotContext) -> FunctionSnapshotContext:
+        return self._hosting.snapshot_context(context)
 
     def process(self, batch: Batch, input_index: int) -> None:
-        function = self.row_function(input_index)
+        self._hosting.process(self, batch, input_index)
+
+    def process_rows(self, batch: Batch, function: Callable[..., Any]) -> None:
+        """Call ``function(row, context)`` for every row of a key."""
         context = self._context
         if batch.timestamps is None:
             context.current_timestamp = None
@@ -314,13 +370,13 @@ class KeyedProcessOperator(TimedOperator):
                 rows: Any = zip(keys, identities, piece.values, *times, strict=True)
                 for key, identity, value, timestamp, watermark in rows:
                     if watermark > self.watermark:
-                        self._advance(watermark)
+                        self.advance(watermark)
                     key_context.key, key_context.identity = key, identity
                     context.current_timestamp = timestamp
-                    self._emit(function(value, context), timestamp)
+                    self.emit(function(value, context), timestamp)
         except BaseException as error:
             raise self.failure(error, value, key) from error
-        self._flush()
+        self.flush()
 
     def on_timer(self, timestamp: int, namespace: Any, domain: TimeDomain) -> None:
         on_timer = getattr(self.function, "on_timer", None)
@@ -329,6 +385,6 @@ class KeyedProcessOperator(TimedOperator):
         context = self._context
         context.current_domain, context.current_timestamp = domain, timestamp
         try:
-            self._emit(on_timer(timestamp, context), timestamp)
+            self.emit(on_timer(timestamp, context), timestamp)
         finally:
             context.current_domain = None

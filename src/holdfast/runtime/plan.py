@@ -5,9 +5,9 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from holdfast.state.descriptors import MapStateDescriptor
 from holdfast.state.key_migration import KeyMigrations
@@ -20,14 +20,18 @@ if TYPE_CHECKING:
     from holdfast.runtime.partitioners import Partitioner
 
 
+#: See ``OperatorSpec.factory``.
+OperatorFactory: TypeAlias = "Callable[[OperatorSpec], Operator]"
+
+
 @dataclass(frozen=True, slots=True)
 class OperatorSpec:
     """One operator: what it runs and where its state belongs."""
 
     operator_id: str
     name: str
-    #: The class that runs it; called with this spec.
-    factory: type[Operator]
+    #: What makes the operator that runs it, of this spec: its class, or a function of a module.
+    factory: OperatorFactory
     #: The user's function, the source, the sink or the watermark strategy, pickled: every subtask makes its own copy.
     body: bytes
     parallelism: int
@@ -106,6 +110,10 @@ class TaskOptions:
 
     envelope_bytes: int = 2 << 20
     max_row_bytes: int = 64 << 20
+    #: So many rows, or bytes of them, wait to be combined. Whoever receives them combines again, so there is little in
+    #: more.
+    combining_rows: int = 262_144
+    combining_bytes: int = 32 << 20
     local_dir: str | None = None
     #: Keyed state that an earlier attempt left on the host is used instead of the checkpoint's files.
     local_recovery: bool = True

@@ -13,9 +13,11 @@ from holdfast.runtime.context import (
     StateSnapshotContext,
 )
 from holdfast.runtime.contracts import CheckpointListener, Function
-from holdfast.runtime.functions import FunctionOperator
-from holdfast.runtime.keyed import KeyedProcessContext, KeyedProcessOperator
+from holdfast.runtime.environment import OperatorEnvironment
+from holdfast.runtime.keyed import KeyedProcessContext, KeyedProcessOperator, ProcessHosting
+from holdfast.runtime.plan import OperatorSpec
 from holdfast.runtime.stateless import ProcessOperator
+from holdfast.runtime.timer_service import TimerService
 from holdfast.state.keygroups import key_group
 
 
@@ -54,8 +56,9 @@ class StreamOperator(Function, CheckpointListener):
         return None
 
 
-class _RawState(FunctionOperator):
-    """Gives the contexts of operators, where functions get those of functions."""
+class StreamOperatorHost(ProcessOperator):
+    """Runs a user's operator on a stream without keys: it gets the contexts of operators, where functions get theirs.
+    """
 
     def initialization_context(self) -> FunctionInitializationContext:
         return StateInitializationContext(self.environment)
@@ -64,15 +67,11 @@ class _RawState(FunctionOperator):
         return context
 
 
-class StreamOperatorHost(_RawState, ProcessOperator):
-    """Runs a user's operator on a stream without keys."""
-
-
 class KeyedOperatorContext(KeyedProcessContext):
     """Given to operators behind a ``key_by``."""
 
-    def __init__(self, operator: KeyedStreamOperatorHost, base: KeyedProcessContext) -> None:
-        super().__init__(base.timer_service(), operator.key_context)
+    def __init__(self, operator: KeyedProcessOperator, timers: TimerService) -> None:
+        super().__init__(timers, operator.key_context)
         self._scope = operator.keyed_state.scope
 
     def get_current_key_group(self) -> int:
@@ -80,9 +79,17 @@ class KeyedOperatorContext(KeyedProcessContext):
         return key_group(int(self._scope.key_codec.hash(self._key_context.key)), self._scope.max_parallelism)
 
 
-class KeyedStreamOperatorHost(_RawState, KeyedProcessOperator):
-    """Runs a user's operator behind a ``key_by``."""
+class _OperatorHosting(ProcessHosting):
+    def context(self, operator: KeyedProcessOperator, timers: TimerService) -> KeyedProcessContext:
+        return KeyedOperatorContext(operator, timers)
 
-    def bind_state(self) -> None:
-        super().bind_state()
-        self._context = KeyedOperatorContext(self, self._context)
+    def initialization_context(self, environment: OperatorEnvironment) -> FunctionInitializationContext:
+        return StateInitializationContext(environment)
+
+    def snapshot_context(self, context: StateSnapshotContext) -> FunctionSnapshotContext:
+        return context
+
+
+def keyed_stream_operator_host(spec: OperatorSpec) -> KeyedProcessOperator:
+    """Runs a user's operator behind a ``key_by``."""
+    return KeyedProcessOperator(spec, _OperatorHosting())

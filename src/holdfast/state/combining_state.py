@@ -93,8 +93,8 @@ class CombiningState(SingleValue, MergingNamespaces):
             self._put(part if value is None else self.combined(value, part))
 
 
-class KeyedReducingState(CombiningState, ReducingState[Any]):
-    """See ReducingState."""
+class StoredReduction(CombiningState):
+    """A value per key that elements are reduced into."""
 
     def __init__(
         self,
@@ -121,8 +121,12 @@ class KeyedReducingState(CombiningState, ReducingState[Any]):
         return self._reduce(left, right)
 
 
-class KeyedAggregatingState(CombiningState, AggregatingState[Any, Any]):
-    """See AggregatingState."""
+class KeyedReducingState(StoredReduction, ReducingState[Any]):
+    """See ReducingState."""
+
+
+class StoredAccumulator(CombiningState):
+    """An accumulator per key, with what its function makes of it."""
 
     def __init__(
         self, access: StateAccess, meta: StateMeta, namespaces: KeyCodec | None, cells: Cells, function: Any
@@ -142,3 +146,7 @@ class KeyedAggregatingState(CombiningState, AggregatingState[Any, Any]):
 
     def combined(self, left: Any, right: Any) -> Any:
         return self._function.merge(left, right)
+
+
+class KeyedAggregatingState(StoredAccumulator, AggregatingState[Any, Any]):
+    """See AggregatingState."""

@@ -35,8 +35,8 @@ class _CachedList(Cached):
         self.next_chunk: int | None = None
 
 
-class KeyedListState(MergingNamespaces, ListState[Any]):
-    """See ListState. A flush writes one new chunk per list, with what was added since the last one."""
+class StoredList(MergingNamespaces):
+    """A list per key. A flush writes one new chunk per list, with what was added since the last one."""
 
     def __init__(self, access: StateAccess, meta: StateMeta, namespaces: KeyCodec | None, cells: Cells) -> None:
         super().__init__(access, meta, namespaces)
@@ -146,3 +146,7 @@ class KeyedListState(MergingNamespaces, ListState[Any]):
 
     def _absorb(self, parts: list[Any]) -> None:
         self._changing().added += parts
+
+
+class KeyedListState(StoredList, ListState[Any]):
+    """See ListState."""

@@ -13,11 +13,12 @@ from typing import Any
 import pyarrow as pa
 
 from holdfast.state.cells import Encoded
-from holdfast.state.combining_state import KeyedAggregatingState, KeyedReducingState
+from holdfast.state.combining_state import StoredAccumulator, StoredReduction
 from holdfast.state.keyed_state import KeyedState, Pending
-from holdfast.state.list_state import KeyedListState
+from holdfast.state.list_state import StoredList
 from holdfast.state.map_state import ABSENT, KeyedMapState
 from holdfast.state.single_value import SingleValue
+from holdfast.state.states import AggregatingState, ListState, ReducingState
 from holdfast.state.ttl_cells import ExpiringCells
 from holdfast.state.value_state import KeyedValueState
 
@@ -111,15 +112,15 @@ class ExpiringValueState(_ExpiringValue, KeyedValueState):
             context.identity, context.key = before
 
 
-class ExpiringReducingState(_ExpiringValue, KeyedReducingState):
+class ExpiringReducingState(_ExpiringValue, StoredReduction, ReducingState[Any]):
     """See ReducingState. Begins anew with the first element after the value has expired."""
 
 
-class ExpiringAggregatingState(_ExpiringValue, KeyedAggregatingState):
+class ExpiringAggregatingState(_ExpiringValue, StoredAccumulator, AggregatingState[Any, Any]):
     """See AggregatingState. Begins anew with the first element after the accumulator has expired."""
 
 
-class ExpiringListState(ExpiringState, KeyedListState):
+class ExpiringListState(ExpiringState, StoredList, ListState[Any]):
     """See ListState."""
 
     def _admit(self, value: Any) -> Any:

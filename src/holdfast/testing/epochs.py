@@ -13,7 +13,7 @@ from holdfast.runtime.epoch import Acknowledgement, EpochSpec, Notification, Res
 from holdfast.runtime.operator import Operator
 from holdfast.runtime.router import EdgeReader, Outbox
 from holdfast.runtime.task import TaskRun, read_acknowledgement
-from holdfast.runtime.windowing.rows_first import RowsFirstOperator
+from holdfast.runtime.windowing.operator import WindowOperator
 from holdfast.testing.inputs import Input
 from holdfast.testing.options import Setup
 from holdfast.testing.outputs import Output
@@ -180,7 +180,7 @@ class Epochs:
     def _end_rows_of_windows(self) -> None:
         """In a job they wait for others of their epoch. Here it is seen at once what they do."""
         for operator in self.run().chains[0].operators:
-            if isinstance(operator, RowsFirstOperator):
+            if isinstance(operator, WindowOperator):
                 self.step(operator.end_rows)
 
     def _of_another_subtask(self, envelope: Envelope) -> ProgramError:

@@ -45,6 +45,7 @@ class TestProgram:
 
 def build_program(place: Place, setup: Setup, job_id: str, directory: str) -> TestProgram:
     environment = StreamExecutionEnvironment(Configuration())
+    environment.row_path = setup.row_path
     result = place.build(environment, setup)
     result.uid(UID).disable_chaining().set_parallelism(setup.parallelism)
     if isinstance(result, DataStream):

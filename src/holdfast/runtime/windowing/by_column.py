@@ -2,52 +2,60 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from holdfast.runtime.batch import Batch
 from holdfast.runtime.event_times import Numbers
 from holdfast.runtime.operator import MIN_WATERMARK
-from holdfast.runtime.plan import OperatorSpec
-from holdfast.runtime.windowing.fixed_windows import FixedWindowOperator, KeysOfBatch, PassingWindow
+from holdfast.runtime.windowing.by_row import FoldingByRow
 from holdfast.runtime.windowing.folding import Groups, Values, distinct_keys, fold
+from holdfast.runtime.windowing.group_folding import GroupFolding, PassingWindow
+from holdfast.runtime.windowing.keys_of_batch import KeysOfBatch
 from holdfast.runtime.windowing.known_aggregates import WindowAggregation
 from holdfast.runtime.windowing.windows import MAX_TIMESTAMP, TimeWindow
 from holdfast.state.timers import TimeDomain, TimerQueue
 from holdfast.types.arrow import row_reader
 
-#: Fewer timers of one time are faster one by one.
-LEAST_TIMERS = 32
-#: Keys whose windows fire at once.
-_MOST_TIMERS = 65_536
+if TYPE_CHECKING:
+    from holdfast.runtime.windowing.operator import WindowOperator
+    from holdfast.runtime.windowing.stored_contents import BatchContents
 
 
-class ColumnWindowOperator(FixedWindowOperator):
-    """Known aggregates. What columns cannot do exactly, a sum that comes near 64 bits, the loop does."""
+class FoldingByColumn(GroupFolding):
+    """Folds columns, and fires the keys of a window together. What columns cannot do exactly, a sum that comes near 64
+    bits, goes one by one; so do few keys.
+    """
 
-    by_column = True
     least_rows = 128
+    by_column = True
 
-    def __init__(self, spec: OperatorSpec) -> None:
-        super().__init__(spec)
-        self._known: WindowAggregation = self.plan.function.known  # type: ignore[attr-defined]  # GiveRow
-        self._partials = self._known.aggregation.partials
-        self._taken = self._known.taken
-        self._read_rows = row_reader(spec.output_type)
+    def __init__(
+        self, operator: WindowOperator, contents: BatchContents, known: WindowAggregation, few: FoldingByRow
+    ) -> None:
+        """``few``: what fires the windows of few keys."""
+        super().__init__(operator, contents)
+        self._few = few
+        self._known = known
+        self._partials = known.aggregation.partials
+        self._taken = known.taken
+        self._state = contents.state
+        self._read_rows = row_reader(operator.spec.output_type)
+        self._least_timers, self._most_timers = operator.plan.path.least_timers, operator.plan.path.most_timers
         #: The watermark in force for what timers emit.
         self._handed_at = MIN_WATERMARK
 
     # -- rows
 
-    def _fits(self, batch: Batch) -> bool:
+    def fits(self, batch: Batch) -> bool:
         return batch.arrow is not None
 
-    def _keys_of_batch(self, batch: Batch) -> KeysOfBatch:
+    def keys_of(self, batch: Batch) -> KeysOfBatch:
         distinct, numbers = distinct_keys(batch.key_column)
-        return KeysOfBatch(numbers, *self.keyed_state.identified(distinct))
+        return KeysOfBatch(numbers, *self.operator.keyed_state.identified(distinct))
 
-    def _folded(
+    def folded(
         self, batch: Batch, keys: KeysOfBatch, groups: Groups, rows: Numbers, before: list[Any]
     ) -> list[Any] | None:
         assert batch.arrow is not None
@@ -63,34 +71,29 @@ class ColumnWindowOperator(FixedWindowOperator):
             after.append(folded)
         return list(zip(*after, strict=True))
 
-    # -- time
-
-    def _advance(self, watermark: int) -> None:
-        # What rows gave goes ahead: so all that is there later comes of timers.
-        self._flush()
-        self._handed_at = self.watermark
-        super()._advance(watermark)
-
-    def fire_processing_timers(self, now: int) -> None:
-        self._handed_at = self.watermark
-        super().fire_processing_timers(now)
-
     # -- firing
 
-    def _fire_stored(self, timers: TimerQueue, to: int, domain: TimeDomain) -> None:
-        for timestamp, due in timers.advance_together(to, _MOST_TIMERS):
-            if len(due) < LEAST_TIMERS or not self._fire_together(timestamp, due, domain):
-                self._fire([(timestamp, key, namespace) for key, namespace in due], domain)
+    def before_timers(self) -> None:
+        # What rows gave goes ahead: so all that is there later comes of timers.
+        self.operator.flush()
+        self._handed_at = self.operator.watermark
+
+    def fire_stored(self, timers: TimerQueue, to: int, domain: TimeDomain) -> None:
+        operator = self.operator
+        for timestamp, due in timers.advance_together(to, self._most_timers):
+            if len(due) < self._least_timers or not self._fire_together(timestamp, due, domain):
+                one_by_one = [(timestamp, key, namespace) for key, namespace in due]
+                operator.fire_timers(one_by_one, domain, operator.on_timer)
 
     def _fire_together(self, timestamp: int, timers: list[tuple[Any, Any]], domain: TimeDomain) -> bool:
         """Timers of one time. False, with nothing done, where they must be taken one by one."""
         by_event = domain is TimeDomain.EVENT_TIME
-        if by_event is not self._event_time:
+        if by_event is not self.operator.event_time:
             return False
         keys_of: dict[Any, list[Any]] = {}
         for key, namespace in timers:
             keys_of.setdefault(namespace, []).append(key)
-        windows = {self.windows.restore(namespace): keys for namespace, keys in keys_of.items()}
+        windows = {self.operator.windows.restore(namespace): keys for namespace, keys in keys_of.items()}
         firing = [window for window in windows if not by_event or timestamp == window.max_timestamp()]
         if len(firing) > 1:
             # What they give is in the order of keys.
@@ -100,47 +103,43 @@ class ColumnWindowOperator(FixedWindowOperator):
         return True
 
     def _end(self, timestamp: int, window: TimeWindow, keys: list[Any], fires: bool) -> None:
-        identities = keys if self._trivial_identity else list(map(self._identity, keys))
-        self._cleanup_timers.gone_many(timestamp, window, identities)
-        contents = self._contents
-        contents.set_current_namespace(window)
+        operator, state = self.operator, self._state
+        identities = operator.identities_of(keys)
+        operator.cleanup_timers.gone_many(timestamp, window, identities)
+        state.set_current_namespace(window)
         if fires:
-            accumulators = contents.kept_many(identities, keys)
+            accumulators = state.kept_many(identities, keys)
             if None in accumulators:
                 there = [place for place, one in enumerate(accumulators) if one is not None]
                 self._give([keys[place] for place in there], window, [accumulators[place] for place in there])
             else:
                 self._give(keys, window, accumulators)
-        cleanup = self._cleanup_time(window)
+        cleanup = operator.cleanup_time(window)
         if timestamp >= cleanup:
-            contents.remove_many(identities, keys)
+            state.remove_many(identities, keys)
         elif cleanup < MAX_TIMESTAMP:
             # Where lateness was less when its rows came, nothing else would remove it.
             still_there = dict(zip(identities, keys, strict=True))
-            self._cleanup_timers.register_many(cleanup, window, still_there, lambda identity: False)
+            operator.cleanup_timers.register_many(cleanup, window, still_there, lambda identity: False)
 
-    def _fire_passing(self, passing: PassingWindow) -> None:
-        if len(passing.keys) < LEAST_TIMERS:
-            super()._fire_passing(passing)
+    def fire_passing(self, passing: PassingWindow) -> None:
+        if len(passing.keys) < self._least_timers:
+            self._few.fire_passing(passing)
         else:
             self._give(passing.keys, passing.window, passing.kept)
-
-    def _elements(self, kept: Any) -> list[Any]:
-        return [self._contents.result_of(kept)]
 
     def _give(self, keys: list[Any], window: TimeWindow, accumulators: list[Any]) -> None:
         if not keys:
             return
-        if self._out:
-            self._out_watermarks = [self._handed_at] * len(self._out)
-            self._flush()
+        operator = self.operator
+        operator.flush(self._handed_at)
         columns = zip(*accumulators, strict=True)
         kept = [
             pa.array(column, partial.type_info.arrow_type())
             for partial, column in zip(self._partials, columns, strict=True)
         ]
-        rows = self._known.results(self.keyed_state.key_column(keys), window, kept)
+        rows = self._known.results(operator.keyed_state.key_column(keys), window, kept)
         times: tuple[Any, Any] = (None, None)
-        if self.spec.event_time:
+        if operator.spec.event_time:
             times = [window.max_timestamp()] * len(keys), [self._handed_at] * len(keys)
-        self.output.collect_untagged(Batch(None, *times, arrow=rows, reader=self._read_rows))
+        operator.output.collect_untagged(Batch(None, *times, arrow=rows, reader=self._read_rows))

@@ -12,10 +12,7 @@ from typing import Any
 from holdfast.runtime.batch import Batch
 from holdfast.runtime.functions import method_of
 from holdfast.runtime.windowing.contexts import WindowContext
-from holdfast.runtime.windowing.evicting import EvictingWindowOperator
 from holdfast.runtime.windowing.functions import WrappingProcess
-from holdfast.runtime.windowing.listed_windows import ListedWindowOperator
-from holdfast.runtime.windowing.operator import WindowOperator
 from holdfast.types.typeinfo import TypeInformation, Types
 
 FIRST, SECOND = 0, 1
@@ -28,22 +25,16 @@ def sided_type(first: TypeInformation, second: TypeInformation) -> TypeInformati
     return Types.TUPLE([Types.BYTE(), first, second])
 
 
-class CoGroupOperator(WindowOperator):
-    """Windows of two streams."""
+class Sides:
+    """The rows of two streams in the windows of one operator."""
 
-    def process(self, batch: Batch, input_index: int) -> None:
-        super().process(batch.read_as(_of_first if input_index == FIRST else _of_second), input_index)
+    def read(self, batch: Batch, input_index: int) -> Batch:
+        """The rows of an input with their side."""
+        return batch.read_as(_of_first if input_index == FIRST else _of_second)
 
-    def late(self, value: SidedRow, timestamp: int) -> None:
-        super().late(value[1 + value[0]], timestamp)
-
-
-class EvictingCoGroupOperator(CoGroupOperator, EvictingWindowOperator):
-    """Windows of two streams, with an evictor."""
-
-
-class ListedCoGroupOperator(CoGroupOperator, ListedWindowOperator):
-    """Windows of a fixed size of two streams."""
+    def row_of(self, value: SidedRow) -> Any:
+        """A row as it came."""
+        return value[1 + value[0]]
 
 
 def _of_first(rows: list[Any]) -> list[SidedRow]:

@@ -1,6 +1,6 @@
 """Tumbling and sliding windows, a batch of rows at a time.
 
-All rows of a batch that are in time go into their windows first (see ``rows_first``), each window of a key being
+All rows of a batch that are in time go into their windows first (see ``batches_first``), each window of a key being
 touched once; windows that fire and rows that are late come after that in their order.
 
 A window that begins and ends within a batch passes by: it is never in the state, and has no timers. For that it must be
@@ -10,11 +10,10 @@ with a timer at its end or later.
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections import deque
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,85 +21,47 @@ from holdfast.runtime.batch import Batch
 from holdfast.runtime.event_times import Numbers
 from holdfast.runtime.local_aggregation import FAR
 from holdfast.runtime.operator import MIN_WATERMARK
-from holdfast.runtime.plan import OperatorSpec
+from holdfast.runtime.windowing.batches_first import BatchTaker
 from holdfast.runtime.windowing.folding import Groups
-from holdfast.runtime.windowing.rows_first import RowsFirstOperator
+from holdfast.runtime.windowing.group_folding import GroupFolding, PassingWindow
+from holdfast.runtime.windowing.keys_of_batch import KeysOfBatch
+from holdfast.runtime.windowing.row_taker import OneByOne
+from holdfast.runtime.windowing.time_between_rows import TimeBetweenRows
 from holdfast.runtime.windowing.time_windows import FixedSizeWindows
 from holdfast.runtime.windowing.windows import TimeWindow
 from holdfast.state.timers import TimeDomain, TimerQueue
 
-#: Rows in windows that are folded at once, so that windows fire before too many others are begun.
-_MOST_MEMBERS = 500_000
+if TYPE_CHECKING:
+    from holdfast.runtime.windowing.operator import WindowOperator
 
 
-class KeysOfBatch:
-    """The keys of a batch, each once, and for each row the number of its key."""
-
-    def __init__(self, numbers: Numbers, identities: Sequence[Hashable], keys: Sequence[Any]) -> None:
-        self.numbers = numbers
-        self.identities = identities
-        self.keys = keys
-
-    def ordered_by(self, places: Sequence[bytes]) -> KeysOfBatch:
-        """These keys, numbered in another order."""
-        order = sorted(range(len(places)), key=places.__getitem__)
-        numbers = np.empty(len(order), dtype=np.int64)
-        numbers[order] = np.arange(len(order))
-        return KeysOfBatch(
-            numbers[self.numbers], [self.identities[place] for place in order], [self.keys[place] for place in order]
-        )
-
-
-class PassingWindow(NamedTuple):
-    """A window that begins and ends within a batch."""
-
-    window: TimeWindow
-    #: The identities and the keys that have it, and what is kept for each, in the order in which timers would fire.
-    identities: list[Hashable]
-    keys: list[Any]
-    kept: list[Any]
-
-
-class FixedWindowOperator(RowsFirstOperator):
-    """Windows of a fixed size that fire by their usual trigger. State is that of the loop, which takes batches of few
-    rows.
+class FixedBatches(BatchTaker):
+    """Windows of a fixed size that fire by their usual trigger. State is that of rows that come one by one, as those of
+    batches of few rows do.
     """
 
-    #: A batch of fewer is faster in the loop.
-    least_rows: int
-
-    def __init__(self, spec: OperatorSpec) -> None:
-        super().__init__(spec)
-        self._assigner: FixedSizeWindows = self.plan.assigner  # type: ignore[assignment]  # no other comes here
-        self._far = self._assigner.size + self._assigner.slide + self._lateness >= FAR
+    def __init__(self, operator: WindowOperator, assigner: FixedSizeWindows, folding: GroupFolding) -> None:
+        super().__init__(operator)
+        path, lateness = operator.plan.path, operator.lateness
+        self.by_column = folding.by_column
+        self._assigner = assigner
+        self._folding = folding
+        self._contents = folding.contents
+        self._lateness = lateness
+        self._one_by_one = OneByOne(operator)
+        self._time = TimeBetweenRows(operator, self._next_due)
+        self._least_rows = folding.least_rows if path.least_rows is None else path.least_rows
+        self._most_rows = path.most_members // assigner.most_windows
+        self._far = assigner.size + assigner.slide + lateness >= FAR
         #: In the order of their ends. At none of these times there is a timer.
         self._passing: deque[PassingWindow] = deque()
 
-    @abstractmethod
-    def _fits(self, batch: Batch) -> bool:
-        """Whether its rows need not take the loop."""
-
-    @abstractmethod
-    def _keys_of_batch(self, batch: Batch) -> KeysOfBatch: ...
-
-    @abstractmethod
-    def _folded(
-        self, batch: Batch, keys: KeysOfBatch, groups: Groups, rows: Numbers, before: list[Any]
-    ) -> list[Any] | None:
-        """What is kept of each group, of what was kept before and of its rows, in their order. None, with nothing done,
-        where the loop must do it.
-        """
-
-    @abstractmethod
-    def _elements(self, kept: Any) -> list[Any]:
-        """What the function of windows sees of what is kept; nothing where it is not called."""
-
     # -- rows
 
-    def _process_together(self, batch: Batch, ahead: int = MIN_WATERMARK) -> None:
-        rows, most = len(batch), _MOST_MEMBERS // self._assigner.most_windows
-        if rows < self.least_rows or most < self.least_rows or self._far or not self._fits(batch):
-            self._process_one_by_one(batch)
+    def take(self, batch: Batch, ahead: int = MIN_WATERMARK) -> None:
+        rows, most = len(batch), self._most_rows
+        if min(rows, most) < self._least_rows or self._far or not self._folding.fits(batch):
+            self._one_by_one.take(batch)
         elif rows <= most:
             self._process_some(batch, ahead)
         else:
@@ -111,40 +72,41 @@ class FixedWindowOperator(RowsFirstOperator):
     def _process_some(self, batch: Batch, ahead: int) -> None:
         times = self._times(batch)
         if times is None or not self._take_rows(batch, times, ahead):
-            self._process_one_by_one(batch)
+            self._one_by_one.take(batch)
 
     def _times(self, batch: Batch) -> Numbers | None:
-        """What the rows are assigned to windows by; None where a loop is to do it."""
+        """What the rows are assigned to windows by; None where they must go one by one."""
         rows = len(batch)
-        if not self._event_time:
-            return np.full(rows, self.processing_time(), dtype=np.int64)
+        if not self.operator.event_time:
+            return np.full(rows, self.operator.processing_time(), dtype=np.int64)
         times = None if batch.times is None else batch.times.numbers
         if times is None:
             return None
         return times if max(-int(times.min()), int(times.max())) < FAR else None
 
     def _take_rows(self, batch: Batch, times: Numbers, ahead: int) -> bool:
-        """False, with nothing done, where a loop must do it."""
-        watermarks = self._watermarks(batch)
+        """False, with nothing done, where rows must go one by one."""
+        operator = self.operator
+        watermarks = self._time.watermarks(batch)
         try:
             rows, starts = self._assigner.starts_of(times)
-            keys = self._keys_of_batch(batch)
+            keys = self._folding.keys_of(batch)
             late: list[tuple[int, TimeWindow | None]] = []
-            if self._event_time:
+            if operator.event_time:
                 in_time = starts + (self._assigner.size - 1) > watermarks[rows]
-                if not in_time.all() or self.plan.late_tag is not None:
+                if not in_time.all() or operator.plan.late_tag is not None:
                     late = self._late(rows, starts, times, watermarks)
                     rows, starts = rows[in_time], starts[in_time]
             until = max(int(watermarks[-1]), ahead)
             if len(rows) and self._may_pass(int(starts.min()), until):
                 # Then what they give is in the order in which timers would fire.
-                keys = keys.ordered_by(self.keyed_state.timers_ordered_by(keys.identities, keys.keys))
+                keys = keys.ordered_by(operator.keyed_state.timers_ordered_by(keys.identities, keys.keys))
             if not self._fold(batch, keys, rows, starts, until):
                 return False
         except BaseException as error:
-            raise self.failure(error, f"one of {len(batch)} rows of a batch") from error
+            raise operator.failure(error, f"one of {len(batch)} rows of a batch") from error
         self._let_time_pass(batch, keys, watermarks.tolist(), late)
-        self._flush()
+        operator.flush()
         return True
 
     def _late(
@@ -161,14 +123,14 @@ class FixedWindowOperator(RowsFirstOperator):
             (row, TimeWindow(start, start + size))
             for row, start in zip(rows[again].tolist(), starts[again].tolist(), strict=True)
         ]
-        if self.plan.late_tag is not None:
+        if self.operator.plan.late_tag is not None:
             gone = np.bincount(rows[kept], minlength=len(times)) == 0
             late += [(row, None) for row in np.flatnonzero(gone & (times + self._lateness <= watermarks)).tolist()]
         return sorted(late, key=itemgetter(0))
 
     def _fold(self, batch: Batch, keys: KeysOfBatch, rows: Numbers, starts: Numbers, until: int) -> bool:
-        """Put rows into windows, each touched once. False, with nothing done, where a loop must do it. ``until``: event
-        time right behind the batch.
+        """Put rows into windows, each touched once. False, with nothing done, where they must go one by one. ``until``:
+        event time right behind the batch.
         """
         if not len(rows):
             return True
@@ -184,7 +146,7 @@ class FixedWindowOperator(RowsFirstOperator):
                 before += [None] * (some.stop - some.start)
             else:
                 before += self._kept(window, identities[some], their_keys[some])
-        after = self._folded(batch, keys, groups, rows, before)
+        after = self._folding.folded(batch, keys, groups, rows, before)
         if after is None:
             return False
         for window, some in windows:
@@ -196,33 +158,29 @@ class FixedWindowOperator(RowsFirstOperator):
 
     def _kept(self, window: TimeWindow, identities: list[Hashable], keys: list[Any]) -> list[Any]:
         """What keys have in a window; None for nothing."""
-        self._contents.set_current_namespace(window)
-        return self._contents.kept_many(identities, keys)  # type: ignore[no-any-return]  # contents are of many kinds
-
-    def _set_kept(self, identities: list[Hashable], keys: list[Any], kept: list[Any]) -> None:
-        """What keys have in the window that is the current namespace."""
-        self._contents.keep_many(identities, keys, kept)
+        self._contents.state.set_current_namespace(window)
+        return self._contents.kept_many(identities, keys)
 
     def _keep(self, window: TimeWindow, identities: list[Hashable], keys: list[Any], kept: list[Any]) -> None:
-        self._contents.set_current_namespace(window)
-        self._set_kept(identities, keys, kept)
+        self._contents.state.set_current_namespace(window)
+        self._contents.keep_many(identities, keys, kept)
         last = window.max_timestamp()
         added = dict(zip(identities, keys, strict=True))
         for time in {last, last + self._lateness}:
-            self._cleanup_timers.register_many(time, window, added, self._is_new)
+            self.operator.cleanup_timers.register_many(time, window, added, self._is_new)
 
     def _may_pass(self, start: int, until: int) -> bool:
         """Whether windows from one with this start on may begin and end within a batch."""
-        return self._event_time and not self._lateness and start + self._assigner.size - 1 <= until
+        return self.operator.event_time and not self._lateness and start + self._assigner.size - 1 <= until
 
     def _that_pass(self, windows: list[TimeWindow], until: int) -> set[TimeWindow]:
         """The windows that begin and end within a batch."""
         if not self._may_pass(windows[0].start, until):
             return set()
         ended = [(window.max_timestamp(), window) for window in windows if window.max_timestamp() <= until]
-        # By the clock, when the program's windows were before a restore.
-        queues = self._event_timers, self._processing_timers
-        return {window for last, window in ended if not any(queue.may_have(last, window) for queue in queues)}
+        # By processing time, when the program's windows were before a restore.
+        both = self.operator.event_timers, self.operator.processing_timers
+        return {window for last, window in ended if not any(timers.may_have(last, window) for timers in both)}
 
     def _is_new(self, identity: Hashable) -> bool:
         """Whether a key surely had no timer for the end of the window that is at hand: it had no contents. A timer all
@@ -234,61 +192,48 @@ class FixedWindowOperator(RowsFirstOperator):
     # -- time
 
     def _next_due(self) -> int | None:
-        due = super()._next_due()
+        due = self.operator.event_timers.next_timestamp()
         if not self._passing:
             return due
         passes = self._passing[0].window.max_timestamp()
         return passes if due is None else min(due, passes)
 
-    def _fire_due(self, timers: TimerQueue, to: int, domain: TimeDomain) -> None:
+    def before_timers(self) -> None:
+        self._folding.before_timers()
+
+    def fire_due(self, timers: TimerQueue, to: int, domain: TimeDomain) -> None:
         while domain is TimeDomain.EVENT_TIME and self._passing:
             last = self._passing[0].window.max_timestamp()
             if last > to:
                 break
-            self._fire_stored(timers, last, domain)
-            self._fire_passing(self._passing.popleft())
-        self._fire_stored(timers, to, domain)
-
-    def _fire_stored(self, timers: TimerQueue, to: int, domain: TimeDomain) -> None:
-        super()._fire_due(timers, to, domain)
-
-    def _fire_passing(self, passing: PassingWindow) -> None:
-        context, function, window = self.key_context, self.plan.function, passing.window
-        at_window, extend, before = self._context.at(window), self._out.extend, len(self._out)
-        try:
-            for context.identity, context.key, kept in zip(passing.identities, passing.keys, passing.kept, strict=True):
-                elements = [] if kept is None else self._elements(kept)
-                if elements and (results := function.process(context.key, at_window, elements)) is not None:
-                    extend(self.yielded(results))
-                function.clear(at_window)
-        except BaseException as error:
-            raise self.failure(error, f"timer at {window.max_timestamp()}", context.key) from error
-        given = len(self._out) - before
-        self._out_times.extend([window.max_timestamp()] * given)
-        self._out_watermarks.extend([self.watermark] * given)
+            self._folding.fire_stored(timers, last, domain)
+            self._folding.fire_passing(self._passing.popleft())
+        self._folding.fire_stored(timers, to, domain)
 
     def _let_time_pass(
         self, batch: Batch, keys: KeysOfBatch, watermarks: list[int], late: list[tuple[int, TimeWindow | None]]
     ) -> None:
         """What happened between the rows, and with those that are late."""
+        operator, context = self.operator, self.operator.key_context
         positions = [row for row, _ in late]
         numbers = keys.numbers[positions].tolist()
         for (row, window), value, number in zip(late, batch.values_at(positions), numbers, strict=True):
-            self._come_to(watermarks, row)
-            self.key_context.key, self.key_context.identity = keys.keys[number], keys.identities[number]
+            self._time.come_to(watermarks, row)
+            context.key, context.identity = keys.keys[number], keys.identities[number]
             if window is None:
                 assert batch.timestamps is not None
-                self.late(value, batch.timestamps[row])  # type: ignore[arg-type]  # none is None
+                operator.late(value, batch.timestamps[row])  # type: ignore[arg-type]  # none is None
             else:
                 self._add_late(value, window)
-        self._come_to(watermarks, len(watermarks) - 1)
+        self._time.come_to(watermarks, len(watermarks) - 1)
 
     def _add_late(self, value: Any, window: TimeWindow) -> None:
         """A row of the current key in a window that has fired, and fires again for it."""
-        self._contents.set_current_namespace(window)
+        operator, state = self.operator, self._contents.state
+        state.set_current_namespace(window)
         try:
-            self._contents.add(value)
-            self.fire(window, keep=True)
+            state.add(value)
+            self._contents.fire(window, keep=True)
         except BaseException as error:
-            raise self.failure(error, value, self.key_context.key) from error
-        self._cleanup_timers.register(self._cleanup_time(window), window)
+            raise operator.failure(error, value, operator.key_context.key) from error
+        operator.cleanup_timers.register(operator.cleanup_time(window), window)

@@ -58,6 +58,14 @@ class WindowTimers:
         known = (time, self._keys.identity, window) in self._known
         return known or self._queue.has(time, self._keys.key, self._namespace(window))
 
+    def may_have(self, time: int, window: Any) -> bool:
+        """Whether any key may have a timer for the window."""
+        return self._queue.may_have(time, self._namespace(window))
+
+    def next_timestamp(self) -> int | None:
+        """The time of the first timer of all keys and windows."""
+        return self._queue.next_timestamp()
+
     def delete(self, time: int, window: Any) -> None:
         if (time, self._keys.identity, window) != self._gone:
             self.gone(time, window)
