@@ -24,7 +24,8 @@ _PAGES = {
 _MODULE = re.compile(r"`((?!tests/)[a-z_/0-9]+\.py)`")
 #: A module, and the names behind it, up to the next one. A line may end between them.
 _NAMES = re.compile(r"`(?!tests/)[a-z_/0-9]+\.py`((?:\s`\w+`)*)")
-_TEST = re.compile(r"`(tests/[\w/]+\.py)(?:::(\w+))?`")
+_TEST = re.compile(r"`(tests/[\w/]+\.py)((?:::\w+)*)`")
+_NAMED = ast.ClassDef | ast.FunctionDef
 _PACKAGE = re.compile(r"`(holdfast(?:\.[a-z_]+)+)`")
 _HEADINGS = ["Context", "Decision", "What it costs"]
 _TOUR_LINES, _DIAGRAMS = 250, 5
@@ -36,7 +37,7 @@ def _defined(module: Path) -> frozenset[str]:
     """What a module defines, or imports to be found there."""
     names: set[str] = set()
     for node in ast.parse(module.read_text()).body:
-        if isinstance(node, ast.ClassDef | ast.FunctionDef):
+        if isinstance(node, _NAMED):
             names.add(node.name)
         elif isinstance(node, ast.Assign):
             names |= {target.id for target in node.targets if isinstance(target, ast.Name)}
@@ -63,8 +64,12 @@ def test_packages_and_tests_exist(page: Path) -> None:
         if not _is_setting(dotted):
             path = PROJECT / "src" / dotted.replace(".", "/")
             assert path.is_dir() or path.with_suffix(".py").is_file(), f"there is no {dotted}"
-    for file, name in _TEST.findall(text):
-        assert f"def {name}" in (PROJECT / file).read_text(), f"{file} has no {name}"
+    for file, names in _TEST.findall(text):
+        body = ast.parse((PROJECT / file).read_text()).body
+        for name in names.split("::")[1:]:
+            found = [node for node in body if isinstance(node, _NAMED) and node.name == name]
+            assert found, f"{file}{names} is not there"
+            body = found[0].body
 
 
 def _is_setting(dotted: str) -> bool:
