@@ -117,7 +117,7 @@ class StagingTransaction:
 
 
 class _Discarded(Exception):
-    """Not an error: the way out of a block whose file is not wanted."""
+    """The way out of a block whose file is not wanted; no error."""
 
 
 def staged_names(storage: Storage, job_id: str) -> Iterable[TransactionName]:

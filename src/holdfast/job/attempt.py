@@ -57,7 +57,7 @@ class Outcome(Enum):
     FINISHED = "FINISHED"
     #: Right behind a checkpoint, so that the next attempt goes on from there with its slots spread over all executors.
     SPREAD_AGAIN = "SPREAD_AGAIN"
-    #: The same, with the parallelism that was asked for.
+    #: Right behind a checkpoint, so that the job goes on from there with the parallelism that was asked for.
     RESCALED = "RESCALED"
 
 

@@ -92,7 +92,7 @@ class _Times(RowContext):
 
 
 class BroadcastContext(_Times):
-    """Given to ``process_broadcast_element``."""
+    """The context of ``process_broadcast_element``."""
 
     def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> BroadcastState:
         """A state whose descriptor was given to ``broadcast()``. Change it by the element alone: every subtask is given
@@ -102,7 +102,7 @@ class BroadcastContext(_Times):
 
 
 class ReadOnlyBroadcastContext(_Times):
-    """Given to ``process_element`` of a function on a stream without keys."""
+    """The context of ``process_element`` of a function on a stream without keys."""
 
     def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> ReadOnlyBroadcastState:
         """A state whose descriptor was given to ``broadcast()``; it cannot be changed here."""
@@ -110,7 +110,7 @@ class ReadOnlyBroadcastContext(_Times):
 
 
 class KeyedBroadcastContext(BroadcastContext):
-    """Given to ``process_broadcast_element`` of a function on a keyed stream."""
+    """The context of ``process_broadcast_element`` of a function on a keyed stream."""
 
     _operator: KeyedBroadcastProcessOperator
 
@@ -124,7 +124,7 @@ class KeyedBroadcastContext(BroadcastContext):
 
 
 class KeyedReadOnlyBroadcastContext(KeyedProcessContext, ReadOnlyBroadcastContext):
-    """Given to ``process_element`` and ``on_timer`` of a function on a keyed stream."""
+    """The context of ``process_element`` and ``on_timer`` of a function on a keyed stream."""
 
     def __init__(self, operator: KeyedProcessOperator, states: BroadcastStates, timers: TimerService) -> None:
         ReadOnlyBroadcastContext.__init__(self, operator, states)

@@ -53,7 +53,7 @@ class Route:
 
 
 class Partitioner(ABC):
-    """Picklable. ``bind`` gives the worker for one sending subtask."""
+    """Chooses the subtasks that rows go to: ``bind`` gives the worker for one sending subtask. Picklable."""
 
     #: Each row goes to one subtask of the same number: such an edge can be chained.
     chainable = False

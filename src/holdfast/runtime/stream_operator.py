@@ -69,7 +69,7 @@ class StreamOperatorHost(_RawState, ProcessOperator):
 
 
 class KeyedOperatorContext(KeyedProcessContext):
-    """Given to operators behind a ``key_by``."""
+    """The context of operators behind a ``key_by``."""
 
     def __init__(self, operator: KeyedStreamOperatorHost, base: KeyedProcessContext) -> None:
         super().__init__(base.timer_service(), operator.key_context)

@@ -88,7 +88,7 @@ class Cells:
 
 
 class OwnedCells(Cells):
-    """For values that nobody outside of the operator holds: each stays live until it is written, whether it could be
+    """Cells of values that nobody outside of the operator holds: each stays live until it is written, whether it could be
     changed in place or not.
     """
 

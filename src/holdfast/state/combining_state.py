@@ -94,7 +94,7 @@ class CombiningState(SingleValue, MergingNamespaces):
 
 
 class KeyedReducingState(CombiningState, ReducingState[Any]):
-    """See ReducingState."""
+    """Reducing state of keys, one merged value each; see ReducingState."""
 
     def __init__(
         self,
@@ -122,7 +122,7 @@ class KeyedReducingState(CombiningState, ReducingState[Any]):
 
 
 class KeyedAggregatingState(CombiningState, AggregatingState[Any, Any]):
-    """See AggregatingState."""
+    """Aggregating state of keys, one accumulator each; see AggregatingState."""
 
     def __init__(
         self, access: StateAccess, meta: StateMeta, namespaces: KeyCodec | None, cells: Cells, function: Any

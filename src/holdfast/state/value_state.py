@@ -21,7 +21,7 @@ from holdfast.types.columns import Column
 
 
 class KeyedValueState(SingleValue, ValueState[Any]):
-    """See ValueState. Bulk access works on columns where the types allow it and no key is used by itself, otherwise on
+    """Value state of keys; see ValueState. Bulk access works on columns where the types allow it and no key is used by itself, otherwise on
     the objects that all other access works on. One of both is empty at any time.
     """
 

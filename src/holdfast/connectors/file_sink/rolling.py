@@ -14,7 +14,7 @@ _DEFAULT_INTERVAL_MS = 60_000
 
 
 class RollingPolicy(ABC):
-    """Asked while an epoch runs whether the open file ends now, and at its end whether the rows that wait in staging
+    """Decides when a file ends: asked while an epoch runs whether the open file ends now, and at its end whether the rows that wait in staging
     go out with it. Frozen: it travels.
     """
 

@@ -112,7 +112,7 @@ class _NoPerWindowState(_PerWindowStateStore):
 
 
 class WindowContext(Generic[W]):
-    """Given to window functions: the window, the times, and state of the window and of the key."""
+    """The context of window functions: the window, the times, and state of the window and of the key."""
 
     def __init__(self, operator: WindowOperator, merging: bool) -> None:
         self._operator = operator
