@@ -16,6 +16,11 @@ PROJECT = Path(__file__).resolve().parents[2]
 TERMS = {
     r"by the clock": "processing time",
     r"go(?:es|ing)? around (?:at )?64|\bwould go around|sums? (?:that|could|would) go(?:es)? around": "overflows",
+    r"second compiler": "C2 compiler",
+    r"[Ff]unctions? (?:are|is|were) told\b|[Tt]ells? functions|[Hh]ears? of (?:state|checkpoints?)\b": "notified",
+    r"dealt (?:out )?(?:to the subtasks )?in turn": "round-robin",
+    r"go(?:es)? through the loop": "row by row",
+    r"windows (?:that )?become one\b": "merge",
 }
 #: Beginnings of docstrings that say whose thing it is, and not what it is.
 _DANGLING = re.compile(r"(Of|Those|That|The same)\b")
@@ -25,7 +30,8 @@ _DANGLING_CLASS = re.compile(
     r"(Also|Around|As|Asked|Behind|Between|By|Called|Chosen|For|From|Given|Held|In|It|Its|Like|Made|None|Not|On|"
     r"Picklable|See|These|They|Whoever|With|Without)\b"
 )
-#: Beginnings of comments on attributes that need the attribute above. "Of ..." does not: its attribute is the next line.
+#: Beginnings of comments on attributes that need the attribute above. "Of ..." does not: its attribute is the next
+#: line.
 _DANGLING_COMMENT = re.compile(r"\s*#: (Those|That|The same)\b")
 
 

@@ -281,7 +281,9 @@ class BroadcastProcessFunction(BaseBroadcastProcessFunction):
 
 
 class KeyedBroadcastProcessFunction(BaseBroadcastProcessFunction):
-    """Sees the rows of a keyed stream, and the elements of a broadcast stream: rows have keyed state and timers, broadcast elements reach it by ``apply_to_keyed_state``."""
+    """Sees the rows of a keyed stream, and the elements of a broadcast stream: rows have keyed state and timers,
+    broadcast elements reach it by ``apply_to_keyed_state``.
+    """
 
     Context: TypeAlias = KeyedBroadcastContext
     ReadOnlyContext: TypeAlias = KeyedReadOnlyBroadcastContext

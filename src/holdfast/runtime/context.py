@@ -224,7 +224,9 @@ class FunctionInitializationContext:
 
 
 class StateInitializationContext(FunctionInitializationContext):
-    """The context of ``initialize_state`` of operators that write bytes of their own. Streams are open until it returns."""
+    """The context of ``initialize_state`` of operators that write bytes of their own. Streams are open until it
+    returns.
+    """
 
     def get_raw_keyed_state_inputs(self) -> Iterable[KeyGroupStatePartitionStreamProvider]:
         """What was written for the key groups that are now this subtask's."""

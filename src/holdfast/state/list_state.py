@@ -36,7 +36,8 @@ class _CachedList(Cached):
 
 
 class KeyedListState(MergingNamespaces, ListState[Any]):
-    """List state of keys; see ListState. A flush writes one new chunk per list, with what was added since the last one."""
+    """List state of keys; see ListState. A flush writes one new chunk per list, with what was added since the last one.
+    """
 
     def __init__(self, access: StateAccess, meta: StateMeta, namespaces: KeyCodec | None, cells: Cells) -> None:
         super().__init__(access, meta, namespaces)

@@ -21,8 +21,8 @@ from holdfast.types.columns import Column
 
 
 class KeyedValueState(SingleValue, ValueState[Any]):
-    """Value state of keys; see ValueState. Bulk access works on columns where the types allow it and no key is used by itself, otherwise on
-    the objects that all other access works on. One of both is empty at any time.
+    """Value state of keys; see ValueState. Bulk access works on columns where the types allow it and no key is used by
+    itself, otherwise on the objects that all other access works on. One of both is empty at any time.
     """
 
     _columns: ValueColumns | None = None

@@ -48,7 +48,9 @@ class ObjectCreator(ABC):
 
 
 class S3ObjectCreator(ObjectCreator):
-    """Creates objects of S3 exclusively, by ``If-None-Match: *``, through the client of Amazon's SDK, which finds credentials as pyarrow's does."""
+    """Creates objects of S3 exclusively, by ``If-None-Match: *``, through the client of Amazon's SDK, which finds
+    credentials as pyarrow's does.
+    """
 
     def __init__(self, bucket: str, client: Any) -> None:
         self._bucket = bucket

@@ -107,7 +107,7 @@ class _NoPerWindowState(_PerWindowStateStore):
     def _get(self, descriptor: StateDescriptor) -> NoReturn:
         raise StateAccessError(
             f"{self._environment.where} asks for the {descriptor.describe()} per window. Windows that merge cannot "
-            "have it: nothing says how states of two windows become one. Use global_state()."
+            "have it: nothing says how states of two windows merge. Use global_state()."
         )
 
 
