@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import re
 from functools import cache
 from pathlib import Path
@@ -24,9 +25,14 @@ _PAGES = {
 _MODULE = re.compile(r"`((?!tests/)[a-z_/0-9]+\.py)`")
 #: A module, and the names behind it, up to the next one. A line may end between them.
 _NAMES = re.compile(r"`(?!tests/)[a-z_/0-9]+\.py`((?:\s`\w+`)*)")
-_TEST = re.compile(r"`(tests/[\w/]+\.py)((?:::\w+)*)`")
+#: In a test of ours, or in a suite that ships.
+_TEST = re.compile(r"`((?:tests|src/holdfast/testing/contracts)/[\w/]+\.py)((?:::\w+)*)`")
 _NAMED = ast.ClassDef | ast.FunctionDef
 _PACKAGE = re.compile(r"`(holdfast(?:\.[a-z_]+)+)`")
+#: Classes that prose and diagrams name without their module; Flink's map has those of Flink too.
+_CLASS_IN_PROSE = re.compile(r"`([A-Z]\w*[a-z]\w*)`")
+_CLASS_IN_DIAGRAM = re.compile(r"\b[A-Z][a-z]+(?:[A-Z][a-z]+)+\b")
+_CLASS = re.compile(r"^ *class (\w+)", re.MULTILINE)
 _HEADINGS = ["Context", "Decision", "What it costs"]
 _TOUR_LINES, _DIAGRAMS = 250, 5
 _RECORD_LINES = range(30, 81)
@@ -70,6 +76,18 @@ def test_packages_and_tests_exist(page: Path) -> None:
             found = [node for node in body if isinstance(node, _NAMED) and node.name == name]
             assert found, f"{file}{names} is not there"
             body = found[0].body
+
+
+@pytest.mark.parametrize("page", [page for page in _PAGES if page.name != "flink-map.md"], ids=lambda page: page.name)
+def test_classes_exist(page: Path) -> None:
+    drawn = "".join(block.code for block in blocks_of(page) if block.language == "mermaid")
+    named = {*_CLASS_IN_PROSE.findall(page.read_text()), *_CLASS_IN_DIAGRAM.findall(drawn)}
+    assert not named - _classes() - vars(builtins).keys()
+
+
+@cache
+def _classes() -> frozenset[str]:
+    return frozenset(name for module in _SOURCE.rglob("*.py") for name in _CLASS.findall(module.read_text()))
 
 
 def _is_setting(dotted: str) -> bool:
