@@ -24,6 +24,7 @@ LANGUAGES = {
     "sh": "commands: those of the README's tour and of the tutorial are run; others name hosts and jobs of the reader",
     "sql": "queries of DuckDB, which Holdfast does not install; tests of savepoints read the same files",
     "text": "layouts, messages and tables: nothing to run",
+    "mermaid": "diagrams, which GitHub draws",
 }
 
 _STREAMS = """

@@ -9,6 +9,9 @@ import pytest
 from tests.docs.blocks import PROJECT, blocks_of, pages, programs, translated
 
 _LINK = re.compile(r"\]\((?!https?://)([^)#\s]+)")
+#: A place within a page, of this one where the page is left out.
+_PLACE = re.compile(r"\]\((?!https?://)([^)#\s]*)#([^)\s]+)\)")
+_HEADING = re.compile(r"^#+ +(.+?) *$", re.MULTILINE)
 
 
 @pytest.mark.slow
@@ -26,11 +29,25 @@ def test_links_lead_somewhere(page):
     assert not missing
 
 
+@pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(PROJECT)))
+def test_links_into_pages_meet_a_heading(page):
+    for link, place in _PLACE.findall(page.read_text()):
+        target = page.parent / link if link else page
+        headings = map(_place_of, _HEADING.findall(target.read_text()))
+        assert place in headings, f"{target} has no heading for #{place}"
+
+
+def _place_of(heading):
+    """As GitHub names the places of headings."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
 def test_the_readme_has_a_program_with_its_output():
     assert any(block.output for block in blocks_of(PROJECT / "README.md") if block.language == "python")
 
 
 def test_the_index_has_every_page():
     docs = PROJECT / "docs"
-    linked = {(docs / link).resolve() for link in _LINK.findall((docs / "README.md").read_text())}
+    indexes = [docs / "README.md", docs / "decisions" / "README.md"]
+    linked = {(index.parent / link).resolve() for index in indexes for link in _LINK.findall(index.read_text())}
     assert set(docs.rglob("*.md")) - {docs / "README.md"} <= linked

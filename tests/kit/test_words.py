@@ -4,11 +4,23 @@ from __future__ import annotations
 
 import pytest
 
-from tests.kit.words import dangling_docstrings, home_made_words
+from tests.kit.words import dangling_comments, dangling_docstrings, home_made_words
 
 
 @pytest.mark.parametrize(
-    "line", ["windows by the clock", "a sum would go around", "sums that go around", "goes around 64"]
+    "line",
+    [
+        "windows by the clock",
+        "a sum would go around",
+        "sums that go around",
+        "goes around 64",
+        "the JVM's second compiler",
+        "functions are told of it",
+        "a source that hears of checkpoints",
+        "dealt out in turn",
+        "a batch that goes through the loop",
+        "two windows become one",
+    ],
 )
 def test_home_made_words_are_found(line: str) -> None:
     ((number, why),) = home_made_words(f"first\n{line}")
@@ -22,6 +34,17 @@ def test_other_words_are_left_alone() -> None:
 @pytest.mark.parametrize("begin", ["Of", "Those", "That", "The same"])
 def test_docstrings_that_need_the_line_above_are_found(begin: str) -> None:
     assert [line for line, _ in dangling_docstrings(f'def f():\n    """{begin} rows."""')] == [1]
+
+
+@pytest.mark.parametrize("begin", ["Given to", "For", "Picklable.", "Its", "See"])
+def test_a_class_says_what_it_is(begin: str) -> None:
+    assert [line for line, _ in dangling_docstrings(f'class A:\n    """{begin} rows."""')] == [1]
+    assert not list(dangling_docstrings(f'def f():\n    """{begin} rows."""'))
+
+
+def test_comments_on_attributes_lean_on_their_own_attribute_only() -> None:
+    (found,) = dangling_comments("#: The rows.\na = 1\n#: The same, sorted.\nb = 2\n#: Of a key.\nc = 3\n")
+    assert found[0] == 3
 
 
 def test_docstrings_that_stand_alone_are_left_alone() -> None:

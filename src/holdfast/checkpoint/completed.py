@@ -10,7 +10,9 @@ from holdfast.state.handles import CheckpointMetadata
 
 @dataclass(frozen=True)
 class CompletedCheckpoint:
-    """Its metadata and where it is: a path that ``open_snapshot`` takes, or a name for one in the driver's memory."""
+    """A completed checkpoint: its metadata and where it is, a path that ``open_snapshot`` takes, or a name for one in
+    the driver's memory.
+    """
 
     metadata: CheckpointMetadata
     location: str

@@ -288,7 +288,7 @@ class CheckpointCoordinator:
             self.abort(number, CheckpointFailureReason.CHECKPOINT_COORDINATOR_SUSPEND)
 
     def tell_completed(self, checkpoint_id: int) -> None:
-        """Functions hear of it with the next epoch."""
+        """Functions are notified of it with the next epoch."""
         self._notifications.append(Notification(NotificationKind.COMPLETE, checkpoint_id))
 
     def take_notifications(self) -> list[Notification]:

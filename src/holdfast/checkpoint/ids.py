@@ -21,7 +21,7 @@ class CheckpointIdCounter(ABC):
 
 
 class LocalCheckpointIdCounter(CheckpointIdCounter):
-    """In the driver, for one that leads its job for as long as it lives."""
+    """Numbers counted in the driver, for one that leads its job for as long as it lives."""
 
     def __init__(self, seen: Iterable[int] = ()) -> None:
         self._last = max(seen, default=0)

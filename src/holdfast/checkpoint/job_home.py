@@ -16,7 +16,8 @@ from holdfast.types.settings import CheckpointSettings, ZooKeeperSettings
 
 
 class JobHome(ABC):
-    """Chosen once for a driver. ``services`` are asked for anew whenever it begins to lead the job."""
+    """The place of a job, chosen once for a driver. ``services`` are asked for anew whenever it begins to lead the job.
+    """
 
     storage: CheckpointStorage
     leadership: Leadership

@@ -169,7 +169,8 @@ class KernelLock(LockFile):
 
 
 class LockRecord(LockFile):
-    """For file systems that lock nothing. Of a driver that has a lease it says nothing that the lease does not.
+    """A record in place of a lock, for file systems that lock nothing. Of a driver that has a lease it says nothing
+    more.
 
     A driver of a version without leases that was killed leaves its record. It is passed over when that process is known
     to be gone, which only its own host can know; else a person has to say so.

@@ -99,8 +99,8 @@ class SoleLeadership(Leadership):
 
 
 class DirectoryLeadership(Leadership):
-    """By the lock of the job's directory, whose lease is watched until it runs out. The address of a driver that was
-    killed stays until the next one leads.
+    """Leadership by the lock of the job's directory, whose lease is watched until it runs out. The address of a driver
+    that was killed stays until the next one leads.
     """
 
     def __init__(self, directory: JobDirectory) -> None:

@@ -62,7 +62,9 @@ class LeaseRecord(msgspec.Struct, frozen=True):
 
 
 class DriverLease:
-    """Held from ``acquire`` to ``release``, and renewed by a thread in between. Any thread may call."""
+    """The lease of this driver: held from ``acquire`` to ``release``, renewed by a thread in between. Any thread may
+    call.
+    """
 
     def __init__(self, storage: Storage, job_id: str, settings: LeaseSettings) -> None:
         self._files = AttemptFiles(storage)

@@ -1,4 +1,4 @@
-"""What functions are told about checkpoints."""
+"""Notifications of functions about checkpoints."""
 
 from __future__ import annotations
 

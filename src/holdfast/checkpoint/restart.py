@@ -28,7 +28,7 @@ class RestartDecision:
 
 
 class RestartStrategy(ABC):
-    """Asked once for every failure of a job."""
+    """Decides whether a job starts again: asked once for every failure of it."""
 
     @abstractmethod
     def on_failure(self, now: int) -> RestartDecision: ...

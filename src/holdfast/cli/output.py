@@ -14,7 +14,7 @@ WAITING = "Waiting for response..."
 
 
 class Output:
-    """With ``as_json`` lines for people are left out."""
+    """What a command prints; with ``as_json`` lines for people are left out."""
 
     def __init__(self, as_json: bool = False) -> None:
         self.as_json = as_json

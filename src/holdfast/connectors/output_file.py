@@ -40,7 +40,7 @@ class OutputFile:
 
 
 class _Discarded(Exception):
-    """Not an error: the way out of a block whose file is not wanted."""
+    """The way out of a block whose file is not wanted; no error."""
 
 
 class _MeasuredStream:

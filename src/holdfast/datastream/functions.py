@@ -268,7 +268,7 @@ class BaseBroadcastProcessFunction(Function):
 
 
 class BroadcastProcessFunction(BaseBroadcastProcessFunction):
-    """For a stream without keys."""
+    """Sees the rows of a stream without keys, and the elements of a broadcast stream."""
 
     Context: TypeAlias = BroadcastContext
     ReadOnlyContext: TypeAlias = ReadOnlyBroadcastContext
@@ -281,7 +281,9 @@ class BroadcastProcessFunction(BaseBroadcastProcessFunction):
 
 
 class KeyedBroadcastProcessFunction(BaseBroadcastProcessFunction):
-    """For a keyed stream: rows have keyed state and timers, broadcast elements reach it by ``apply_to_keyed_state``."""
+    """Sees the rows of a keyed stream, and the elements of a broadcast stream: rows have keyed state and timers,
+    broadcast elements reach it by ``apply_to_keyed_state``.
+    """
 
     Context: TypeAlias = KeyedBroadcastContext
     ReadOnlyContext: TypeAlias = KeyedReadOnlyBroadcastContext

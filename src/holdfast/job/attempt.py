@@ -57,7 +57,7 @@ class Outcome(Enum):
     FINISHED = "FINISHED"
     #: Right behind a checkpoint, so that the next attempt goes on from there with its slots spread over all executors.
     SPREAD_AGAIN = "SPREAD_AGAIN"
-    #: The same, with the parallelism that was asked for.
+    #: Right behind a checkpoint, so that the job goes on from there with the parallelism that was asked for.
     RESCALED = "RESCALED"
 
 
@@ -123,7 +123,7 @@ class Attempt:
 
     def close_functions(self, stopped_with: int) -> None:
         """In the place of ``run``, behind the savepoint that the job was stopped with: nothing is left to do but to
-        tell functions of it and to close them.
+        notify functions of it and to close them.
         """
         coordinator = self._context.checkpoints.coordinator
         try:
@@ -357,7 +357,7 @@ class Attempt:
         self._close_in_order()
 
     def _close_in_order(self) -> None:
-        """Functions are told of the last checkpoint and closed."""
+        """Functions are notified of the last checkpoint and closed."""
         for step in (self._closing_epoch, self._context.transactions.abort_strays):
             try:
                 step()

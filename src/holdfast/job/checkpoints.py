@@ -55,7 +55,7 @@ class JobCheckpoints:
         self.stop_point: RestorePoint | None = None
         #: The end that the record tells of. It counts until the job has a checkpoint from behind it.
         self._recorded: JobEnd | None = None
-        #: The same, where this driver is to bring it about: nothing else can become of the job.
+        #: The end that this driver is to bring about: nothing else can become of the job.
         self.ending: JobEnd | None = None
         if self.leadership.waits:
             self._make_coordinator()

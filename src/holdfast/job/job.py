@@ -70,7 +70,7 @@ class Job:
     data_frames: tuple[DataFrameInput, ...] = ()
     #: None: a job is led by the driver that holds the lock of its directory.
     zookeeper: ZooKeeperSettings | None = None
-    #: The same job with another parallelism, for operators that set none of their own. ProgramError where that cannot
+    #: This job with another parallelism, for operators that set none of their own. ProgramError where that cannot
     #: be.
     replan: Callable[[int], Job] | None = None
 

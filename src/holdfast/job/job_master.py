@@ -336,7 +336,7 @@ class JobMaster:
         return JobStatus(end.status)
 
     def _close_functions(self, context: AttemptContext, stopped_with: RestorePoint | None) -> None:
-        """Functions are told of the savepoint that the job was stopped with, if one can still tell them."""
+        """Functions are notified of the savepoint that the job was stopped with, if they can still be."""
         if stopped_with is None:
             self.checkpoints.coordinator.start_attempt(self.history.attempt)
             return

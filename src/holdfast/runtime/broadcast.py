@@ -93,7 +93,7 @@ class _Times(RowContext):
 
 
 class BroadcastContext(_Times):
-    """Given to ``process_broadcast_element``."""
+    """The context of ``process_broadcast_element``."""
 
     def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> BroadcastState:
         """A state whose descriptor was given to ``broadcast()``. Change it by the element alone: every subtask is given
@@ -103,7 +103,7 @@ class BroadcastContext(_Times):
 
 
 class ReadOnlyBroadcastContext(_Times):
-    """Given to ``process_element`` of a function on a stream without keys."""
+    """The context of ``process_element`` of a function on a stream without keys."""
 
     def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> ReadOnlyBroadcastState:
         """A state whose descriptor was given to ``broadcast()``; it cannot be changed here."""
@@ -111,7 +111,7 @@ class ReadOnlyBroadcastContext(_Times):
 
 
 class KeyedBroadcastContext(BroadcastContext):
-    """Given to ``process_broadcast_element`` of a function on a keyed stream."""
+    """The context of ``process_broadcast_element`` of a function on a keyed stream."""
 
     _operator: KeyedProcessOperator
 
@@ -133,7 +133,7 @@ class KeyedBroadcastContext(BroadcastContext):
 
 
 class KeyedReadOnlyBroadcastContext(KeyedProcessContext, ReadOnlyBroadcastContext):
-    """Given to ``process_element`` and ``on_timer`` of a function on a keyed stream."""
+    """The context of ``process_element`` and ``on_timer`` of a function on a keyed stream."""
 
     def __init__(self, operator: KeyedProcessOperator, states: BroadcastStates, timers: TimerService) -> None:
         ReadOnlyBroadcastContext.__init__(self, operator, states)

@@ -117,7 +117,7 @@ def bind_again(environment: OperatorEnvironment, kind: str, descriptor: Any) -> 
 
 
 class RuntimeContext(KeyedStateStore):
-    """Given to ``open()``. Reaches keyed state and the facts of the subtask."""
+    """What ``open()`` is given: keyed state and the facts of the subtask."""
 
     def get_task_name(self) -> str:
         return self._environment.spec.name
@@ -166,7 +166,7 @@ class RuntimeContext(KeyedStateStore):
 
 @dataclass(frozen=True)
 class FunctionSnapshotContext:
-    """Given to ``snapshot_state``."""
+    """The context of ``snapshot_state``."""
 
     checkpoint_id: int
     checkpoint_timestamp: int
@@ -180,7 +180,7 @@ class FunctionSnapshotContext:
 
 @dataclass(frozen=True)
 class StateSnapshotContext(FunctionSnapshotContext):
-    """Given to ``snapshot_state`` of operators that write bytes of their own."""
+    """The context of ``snapshot_state`` of operators that write bytes of their own."""
 
     raw: RawStateOutputs
 
@@ -196,7 +196,7 @@ class StateSnapshotContext(FunctionSnapshotContext):
 
 
 class FunctionInitializationContext:
-    """Given to ``initialize_state``, before ``open``."""
+    """The context of ``initialize_state``, which is called before ``open``."""
 
     def __init__(self, environment: OperatorEnvironment) -> None:
         #: Not for functions.
@@ -224,7 +224,9 @@ class FunctionInitializationContext:
 
 
 class StateInitializationContext(FunctionInitializationContext):
-    """Given to ``initialize_state`` of operators that write bytes of their own. Streams are open until it returns."""
+    """The context of ``initialize_state`` of operators that write bytes of their own. Streams are open until it
+    returns.
+    """
 
     def get_raw_keyed_state_inputs(self) -> Iterable[KeyGroupStatePartitionStreamProvider]:
         """What was written for the key groups that are now this subtask's."""

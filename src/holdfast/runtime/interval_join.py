@@ -36,7 +36,7 @@ class IntervalJoinSpec:
 
 
 class IntervalJoinContext:
-    """Given to ``process_element``; the operator sets both times for every pair."""
+    """The context of ``process_element``; the operator sets both times for every pair."""
 
     def __init__(self) -> None:
         self.left_timestamp = 0

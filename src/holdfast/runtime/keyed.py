@@ -189,7 +189,7 @@ class ReduceOperator(KeyedOperator):
 
 
 class KeyedProcessContext(RowContext):
-    """Given to ``process_element`` and ``on_timer`` of keyed process functions."""
+    """The context of ``process_element`` and ``on_timer`` of keyed process functions."""
 
     def __init__(self, timer_service: TimerService, key_context: Any) -> None:
         RowContext.__init__(self)

@@ -20,7 +20,7 @@ _TIMES = Column(Types.LONG(), "the times of rows")
 
 
 class KeyedBatchContext:
-    """Given to ``process_batch``: what the rows have beside their columns."""
+    """The context of ``process_batch``: what the rows have beside their columns."""
 
     def __init__(self) -> None:
         self._timestamps: pa.Array | None = None

@@ -52,7 +52,7 @@ def forget_live_tasks(job_id: str, before_attempt: int | None = None) -> None:
 
 
 class LiveTask:
-    """Made by ``obtain``; ``commit`` keeps it for the next epoch, ``abandon`` drops it."""
+    """A task's chains and stores: ``obtain`` makes it, ``commit`` keeps it for the next epoch, ``abandon`` drops it."""
 
     def __init__(
         self, plan: JobPlan, level: int, slot: int, attempt: int, clock: Callable[[], int] = wall_clock

@@ -37,7 +37,7 @@ class Panes:
 
 
 class CombinedRows(NamedTuple):
-    """With their times and the event time that each comes at, where rows have them."""
+    """Combined rows, with their times and the event time that each comes at, where rows have them."""
 
     rows: pa.RecordBatch
     times: Times | None = None

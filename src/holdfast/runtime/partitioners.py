@@ -53,7 +53,7 @@ class Route:
 
 
 class Partitioner(ABC):
-    """Picklable. ``bind`` gives the worker for one sending subtask."""
+    """Chooses the subtasks that rows go to: ``bind`` gives the worker for one sending subtask. Picklable."""
 
     #: Each row goes to one subtask of the same number: such an edge can be chained.
     chainable = False
@@ -122,7 +122,7 @@ class Broadcast(Partitioner):
 
 @dataclass(frozen=True)
 class Rebalance(Partitioner):
-    """Rows are dealt out in turn, each sender beginning at its own number."""
+    """Rows are dealt out round-robin, each sender beginning at its own number."""
 
     name = "REBALANCE"
 
@@ -156,8 +156,8 @@ class _Random(BoundPartitioner):
 
 @dataclass(frozen=True)
 class Rescale(Partitioner):
-    """Rows are dealt out in turn among the subtasks that a sender has for itself, or shares with others when there are
-    fewer of them than senders. ``senders`` is known when the job is built.
+    """Rows are dealt out round-robin among the subtasks that a sender has for itself, or shares with others when there
+    are fewer of them than senders. ``senders`` is known when the job is built.
     """
 
     senders: int = 1

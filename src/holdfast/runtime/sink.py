@@ -200,7 +200,7 @@ class SinkFunction(Function):
 
 
 class SinkContext(Protocol):
-    """Given to ``SinkFunction.invoke``, with the row."""
+    """The context of ``SinkFunction.invoke``, given with the row."""
 
     def timestamp(self) -> int | None:
         """The row's event time in milliseconds; None on a stream without timestamps."""

@@ -52,7 +52,7 @@ class ReadLimit:
 
 
 class SourceFunction(Function):
-    """A source of one subtask that is written as a function: it may have operator state and hear of checkpoints.
+    """A source of one subtask that is written as a function: it may have operator state and be notified of checkpoints.
 
     Called in this order: ``initialize_state``, ``open``, then once per epoch ``read``, and ``snapshot_state`` at
     checkpoints; ``close`` at the end. Fields live for the attempt, as those of every function do.

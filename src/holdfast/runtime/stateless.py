@@ -110,7 +110,7 @@ class RowContext:
 
 
 class ProcessContext(RowContext):
-    """Given to ``ProcessFunction.process_element``."""
+    """The context of ``ProcessFunction.process_element``."""
 
     def __init__(self, operator: ProcessOperator) -> None:
         super().__init__()

@@ -68,7 +68,7 @@ class StreamOperatorHost(ProcessOperator):
 
 
 class KeyedOperatorContext(KeyedProcessContext):
-    """Given to operators behind a ``key_by``."""
+    """The context of operators behind a ``key_by``."""
 
     def __init__(self, operator: KeyedProcessOperator, timers: TimerService) -> None:
         super().__init__(timers, operator.key_context)

@@ -1,9 +1,9 @@
 """One Spark task of one epoch: partition ``slot`` of a level. Pure Python; the Spark side hands it envelopes and takes
 envelopes.
 
-The order below is what exactly-once rests on: outputs and barriers are handed out first, then snapshots are pinned,
-then the local stores commit under the execution's nonce, and only then is the acknowledgement sent. A process that
-dies anywhere leaves the stamp of the epoch before.
+The order below is what exactly-once rests on: outputs are handed out first, then snapshots are pinned, then the local
+stores commit under the execution's nonce, and only then are the acknowledgement and the barriers sent. A process that
+dies before the commit leaves the stamp of the epoch before; behind it, a commit that nobody accepts is undone.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ class TimerManager:
 
 
 class ForbiddenTimerService:
-    """Without keys there are clocks but no timers."""
+    """The timer service of a stream without keys: it has clocks but no timers."""
 
     def __init__(self, operator: Operator) -> None:
         self._operator = operator

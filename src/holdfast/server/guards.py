@@ -31,8 +31,9 @@ async def refuse(send: Send, status: int, message: str, headers: tuple[tuple[byt
 
 
 class HostGuard:
-    """On loopback a request must call the server by a name of this host: a web site that lets its own name point here
-    is refused. Nor may a page of another site send requests."""
+    """Checks what a request calls the server. On loopback that must be a name of this host: a web site that lets its
+    own name point here is refused. Nor may a page of another site send requests.
+    """
 
     def __init__(self, app: ASGIApp, listen: ListenSettings) -> None:
         self._app = app

@@ -52,7 +52,9 @@ def most_executors(conf: Mapping[str, str]) -> float:
 
 
 class ExecutorWait:
-    """Between two attempts: for executors in the place of lost ones. Where executors are not known it does nothing."""
+    """Waits between two attempts for executors in the place of lost ones. Where executors are not known it does
+    nothing.
+    """
 
     def __init__(self, session: SparkSession, accelerations: Accelerations, seconds: float, pause: Pause) -> None:
         self._session = session

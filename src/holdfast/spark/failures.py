@@ -64,11 +64,11 @@ class TaskFailure(msgspec.Struct, frozen=True):
 
 
 class FailedBefore(Exception):
-    """In a task: one of the level before has failed, for the reason that this is made with."""
+    """A task of the level before has failed, for the reason that this is made with; raised in tasks."""
 
 
 class TaskTraceback(Exception):
-    """On the driver: where an error was raised in a task."""
+    """The place where an error was raised in a task, for whoever reads it on the driver."""
 
 
 @contextmanager

@@ -20,7 +20,7 @@ from holdfast.state.snapshot_io import SnapshotWriter
 
 
 class SparkInputs:
-    """For one attempt."""
+    """What Spark reads for one attempt: bounded DataFrames and streams."""
 
     def __init__(
         self,

@@ -86,8 +86,8 @@ class Cells:
 
 
 class OwnedCells(Cells):
-    """For values that nobody outside of the operator holds: each stays live until it is written, whether it could be
-    changed in place or not.
+    """Cells of values that nobody outside of the operator holds: each stays live until it is written, whether it could
+    be changed in place or not.
     """
 
     def __init__(self, serializer: Serializer) -> None:

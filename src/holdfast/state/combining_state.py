@@ -122,7 +122,7 @@ class StoredReduction(CombiningState):
 
 
 class KeyedReducingState(StoredReduction, ReducingState[Any]):
-    """See ReducingState."""
+    """Reducing state of keys, one merged value each; see ReducingState."""
 
 
 class StoredAccumulator(CombiningState):
@@ -149,4 +149,4 @@ class StoredAccumulator(CombiningState):
 
 
 class KeyedAggregatingState(StoredAccumulator, AggregatingState[Any, Any]):
-    """See AggregatingState."""
+    """Aggregating state of keys, one accumulator each; see AggregatingState."""

@@ -27,8 +27,9 @@ class SnapshotKind(StrEnum):
 class SnapshotType(StrEnum):
     """What a barrier asks for; it decides what follows from a completion.
 
-    A CHECKPOINT enters the store, commits sinks and is told to functions. A SAVEPOINT is the user's: none of that. A
-    SYNC_SAVEPOINT is the last thing that a job does: sinks commit and functions are told, and it enters no store.
+    A CHECKPOINT enters the store, commits sinks, and functions are notified of it. A SAVEPOINT is the user's: none of
+    that. A SYNC_SAVEPOINT is the last thing that a job does: sinks commit, functions are notified, and it enters no
+    store.
     """
 
     CHECKPOINT = "CHECKPOINT"

@@ -36,7 +36,7 @@ class KeyMigrations:
 
 
 class KeyRewrite:
-    """From stored keys of a snapshot to keys of the program."""
+    """Makes keys of the program of the stored keys of a snapshot."""
 
     def __init__(self, operator: str, old: KeyCodec, new: KeyCodec, change: Callable[[Any], Any]) -> None:
         self.operator = operator

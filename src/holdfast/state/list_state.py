@@ -149,4 +149,4 @@ class StoredList(MergingNamespaces):
 
 
 class KeyedListState(StoredList, ListState[Any]):
-    """See ListState."""
+    """List state of keys; see ListState."""

@@ -61,7 +61,7 @@ class _Iteration(Iterator[tuple[Any, Any]]):
 
 
 class KeyedMapState(KeyedState, MapState[Any, Any]):
-    """See MapState."""
+    """Map state of keys, an entry for each map key; see MapState."""
 
     def __init__(
         self, access: StateAccess, meta: StateMeta, namespaces: KeyCodec | None, map_keys: KeyCodec, cells: Cells
@@ -70,7 +70,7 @@ class KeyedMapState(KeyedState, MapState[Any, Any]):
         self._map_keys = map_keys
         self._trivial = map_keys.trivial_identity
         self._cells = cells
-        #: Those that read the store and are not at their end; who forgets one ends it.
+        #: Iterations that read the store and are not at their end; who forgets one ends it.
         self._iterations: WeakSet[_Iteration] = WeakSet()
 
     def get(self, key: Any) -> Any:

@@ -27,7 +27,7 @@ from holdfast.types.typeinfo import TypeInformation
 
 #: From a stored value to the one that takes its place; None drops it.
 Rewrite = Callable[[bytes], bytes | None]
-#: The same for an entry of a map: its stored map key and value.
+#: From the stored map key and value of a map's entry to those that take their place; None drops it.
 EntryRewrite = Callable[[bytes, bytes], tuple[bytes, bytes] | None]
 
 

@@ -33,7 +33,7 @@ _DECLARED_WITH = {
     _KINDS[DistributionMode.UNION]: "its ListStateDescriptor",
     _KINDS[DistributionMode.BROADCAST]: "its MapStateDescriptor",
 }
-#: The same for states that Holdfast itself registers for operators of a program, by their names.
+#: States that Holdfast itself registers for operators of a program, by their names.
 _DECLARED_BY_NAME = {
     "_positions": "position_type() of the source",
     "_default_": "checkpointed_type of the function",

@@ -28,7 +28,8 @@ def redistribute(old: Sequence[tuple[State, ...]], parallelism: int) -> list[tup
       most. The states are taken in the order of their names, and odd elements go on where those of the state before
       ended, so that no subtask collects the odd elements of all states.
     - UNION: everybody gets all elements, in subtask order.
-    - BROADCAST: unchanged under the same parallelism if all subtasks wrote it; otherwise the copies are dealt in turn.
+    - BROADCAST: unchanged under the same parallelism if all subtasks wrote it; otherwise the copies are dealt
+      round-robin.
 
     A state that has nothing for a subtask is absent there; one whose elements were written with different types is
     there once for each.

@@ -34,7 +34,7 @@ _EVERY_KEY_GROUP = KeyGroupRange(0, UPPER_BOUND_MAX_PARALLELISM - 1)
 class KeyedShare:
     """What one subtask takes of the keyed state that all old subtasks of its operator wrote."""
 
-    #: Those that it reads, in the order of their key groups.
+    #: The snapshots that it reads, in the order of their key groups.
     snapshots: tuple[KeyedSnapshot, ...]
     #: Its own key groups.
     key_groups: KeyGroupRange

@@ -157,7 +157,7 @@ class StateBackend(ABC):
     of these. Instances are picklable: they travel to the executors.
     """
 
-    #: That of its entry point, and of the engine in its native images.
+    #: The name of its entry point, and of the engine in its native images.
     name: str
     capabilities: Capabilities = Capabilities()
     #: Entries that the live-object cache keeps between epochs; None is no limit, which is not for bounded memory.

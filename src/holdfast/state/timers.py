@@ -72,7 +72,7 @@ class TimerQueue:
         self._order: list[bytes] = []
         #: How the last in order of those begins that were added since the last flush.
         self._latest = b""
-        #: Those of them of which the store is known to have nothing.
+        #: Index entries of which the store is known to have nothing.
         self._unstored: set[bytes] = set()
         #: Index entries that may be stored and no longer count.
         self._removed: set[bytes] = set()

@@ -82,7 +82,7 @@ class _ExpiringValue(ExpiringState, SingleValue):
 
 
 class ExpiringValueState(_ExpiringValue, KeyedValueState):
-    """See ValueState."""
+    """Value state with a time to live; see ValueState."""
 
     def value(self) -> Any:
         return self._get()
@@ -113,15 +113,15 @@ class ExpiringValueState(_ExpiringValue, KeyedValueState):
 
 
 class ExpiringReducingState(_ExpiringValue, StoredReduction, ReducingState[Any]):
-    """See ReducingState. Begins anew with the first element after the value has expired."""
+    """Reducing state with a time to live. Begins anew with the first element after the value has expired."""
 
 
 class ExpiringAggregatingState(_ExpiringValue, StoredAccumulator, AggregatingState[Any, Any]):
-    """See AggregatingState. Begins anew with the first element after the accumulator has expired."""
+    """Aggregating state with a time to live. Begins anew with the first element after the accumulator has expired."""
 
 
 class ExpiringListState(ExpiringState, StoredList, ListState[Any]):
-    """See ListState."""
+    """List state with a time to live for each element; see ListState."""
 
     def _admit(self, value: Any) -> Any:
         self._at_access()
@@ -141,7 +141,7 @@ class ExpiringListState(ExpiringState, StoredList, ListState[Any]):
 
 
 class ExpiringMapState(ExpiringState, KeyedMapState):
-    """See MapState."""
+    """Map state with a time to live for each entry; see MapState."""
 
     def put(self, key: Any, value: Any) -> None:
         self._at_access()

@@ -48,7 +48,9 @@ class ObjectCreator(ABC):
 
 
 class S3ObjectCreator(ObjectCreator):
-    """By ``If-None-Match: *``, through the client of Amazon's SDK, which finds credentials as pyarrow's does."""
+    """Creates objects of S3 exclusively, by ``If-None-Match: *``, through the client of Amazon's SDK, which finds
+    credentials as pyarrow's does.
+    """
 
     def __init__(self, bucket: str, client: Any) -> None:
         self._bucket = bucket
@@ -91,7 +93,7 @@ class S3ObjectCreator(ObjectCreator):
 
 
 class GcsObjectCreator(ObjectCreator):
-    """By ``ifGenerationMatch=0``, through the JSON interface."""
+    """Creates objects of GCS exclusively, by ``ifGenerationMatch=0``, through the JSON interface."""
 
     def __init__(self, bucket: str, session: Any, endpoint: str) -> None:
         self._bucket = bucket

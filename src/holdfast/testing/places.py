@@ -52,7 +52,7 @@ class Key:
 
 @dataclass(frozen=True)
 class OnStream(Place):
-    """Behind one stream, which may be keyed, and connected to a broadcast one."""
+    """The place of an operator behind one stream, which may be keyed, and connected to a broadcast one."""
 
     key: Key | None = None
 
@@ -78,7 +78,7 @@ class OnStream(Place):
 
 @dataclass(frozen=True)
 class OnTwoStreams(Place):
-    """Behind two streams that are connected or joined. Both may be keyed."""
+    """The place of an operator behind two streams that are connected or joined. Both may be keyed."""
 
     keys: tuple[Key, Key] | None = None
 

@@ -48,7 +48,7 @@ _OF_WINDOWS = WindowOptions.__annotations__.keys() - HarnessOptions.__annotation
 
 @dataclass(frozen=True)
 class OnWindows(Place):
-    """Behind the windows of a keyed stream, or of all rows."""
+    """The place of a function behind the windows of a keyed stream, or of all rows."""
 
     assigner: WindowAssigner[Any, Any]
     key: Key | None

@@ -19,7 +19,9 @@ class CheckpointMode(StrEnum):
 
 
 class ExecutionMode(StrEnum):
-    """As a stream, with every result; as a batch, with the last ones; or as a batch where all sources are bounded."""
+    """How a program runs: as a stream, with every result; as a batch, with the last ones; or as a batch where all
+    sources are bounded.
+    """
 
     STREAMING = "STREAMING"
     BATCH = "BATCH"

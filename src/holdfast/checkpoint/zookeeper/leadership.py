@@ -47,7 +47,8 @@ class LeaderRecord(msgspec.Struct, frozen=True):
 
 
 class Term(NamedTuple):
-    """From an election to the next. ``version`` is that of the leader's node, which every later leader raises."""
+    """The time from an election to the next. ``version`` is that of the leader's node, which every later leader raises.
+    """
 
     session: ZooKeeperSession
     ballot: str

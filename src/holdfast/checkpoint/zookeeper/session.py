@@ -57,7 +57,7 @@ class _ImpatientHandler(SequentialThreadingHandler):  # type: ignore[misc]  # it
 
 
 class ZooKeeperSession:
-    """From its begin to its loss. It is not renewed: whoever loses it opens another.
+    """One session of a ZooKeeper client. It is not renewed: whoever loses it opens another.
 
     It is lost when ZooKeeper says so, and also when ZooKeeper could not be reached for as long as a session lasts:
     by then it may have been given to somebody else.

@@ -14,8 +14,8 @@ _DEFAULT_INTERVAL_MS = 60_000
 
 
 class RollingPolicy(ABC):
-    """Asked while an epoch runs whether the open file ends now, and at its end whether the rows that wait in staging
-    go out with it. Frozen: it travels.
+    """Decides when a file ends: asked while an epoch runs whether the open file ends now, and at its end whether the
+    rows that wait in staging go out with it. Frozen: it travels.
     """
 
     #: No file is made larger by rows, or by other files, once it has so many bytes; None for no limit.

@@ -18,8 +18,8 @@ from holdfast.types.information import TypeInformation
 
 
 class CsvFormat(LinesFormat):
-    """With a header, columns are found by name and a file may have more of them; without, their number and order are
-    the schema's.
+    """Lines of CSV. With a header, columns are found by name and a file may have more of them; without, their number
+    and order are the schema's.
 
     An empty field is None; an empty text is written as ``""``. A quoted value must not contain a line end.
     """

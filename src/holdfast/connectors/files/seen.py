@@ -31,8 +31,8 @@ def owner_of(key: bytes, parallelism: int) -> int:
 
 
 def _turn_of(name: str) -> int:
-    """Files whose names count, as those of most writers do, are dealt to the subtasks in turn: a hash would not spread
-    a few of them evenly. Other names go by their hash.
+    """Files whose names count, as those of most writers do, are dealt to the subtasks round-robin: a hash would not
+    spread a few of them evenly. Other names go by their hash.
     """
     return sum(map(int, _DIGITS.findall(name))) + xxhash.xxh3_64_intdigest(_DIGITS.sub("", name).encode())
 

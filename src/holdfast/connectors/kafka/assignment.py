@@ -46,7 +46,7 @@ class SplitPosition(msgspec.Struct):
 def owner_of(partition: KafkaTopicPartition, parallelism: int) -> int:
     """The subtask that reads a partition. It depends on nothing else, so that all subtasks agree without talking.
 
-    Partitions of a topic go to subtasks in turn, and topics begin at different ones.
+    Partitions of a topic go to subtasks round-robin, and topics begin at different ones.
     """
     return (xxhash.xxh32_intdigest(partition.topic.encode()) + partition.partition) % parallelism
 

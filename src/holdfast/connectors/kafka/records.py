@@ -55,7 +55,7 @@ def wait_for_brokers(producer: Any, at_most: int) -> None:
 
 
 class KafkaRecordSerializationSchema:
-    """Picklable; used in tasks."""
+    """Makes Kafka records of rows. Picklable; used in tasks."""
 
     def __init__(
         self, topic: str | TopicSelector, value_schema: SerializationSchema, key_schema: SerializationSchema | None

@@ -18,7 +18,7 @@ _EXPLAINED = re.compile(r"\s*(insert|update|delete|merge|replace|with)\b", re.IG
 
 
 class Target(ABC):
-    """Picklable."""
+    """What rows are written to, a table or a statement. Picklable."""
 
     #: Columns of which no row may have NULL.
     key: tuple[str, ...] = ()

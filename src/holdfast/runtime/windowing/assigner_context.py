@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 class WindowAssignerContext:
-    """Given to assigners."""
+    """The context of window assigners."""
 
     def __init__(self, runtime_context: RuntimeContext) -> None:
         self._runtime_context = runtime_context

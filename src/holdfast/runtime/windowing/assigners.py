@@ -53,7 +53,7 @@ class MergingWindowAssigner(WindowAssigner[T, W]):
 
     @abstractmethod
     def merge_windows(self, windows: Iterable[W], callback: windows.MergeCallback) -> None:
-        """Call ``callback.merge(windows, result)`` for every group of windows of a key that become one."""
+        """Call ``callback.merge(windows, result)`` for every group of windows of a key that merge."""
 
 
 class GlobalWindows(WindowAssigner[Any, GlobalWindow]):

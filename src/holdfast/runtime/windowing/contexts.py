@@ -107,12 +107,12 @@ class _NoPerWindowState(_PerWindowStateStore):
     def _get(self, descriptor: StateDescriptor) -> NoReturn:
         raise StateAccessError(
             f"{self._environment.where} asks for the {descriptor.describe()} per window. Windows that merge cannot "
-            "have it: nothing says how states of two windows become one. Use global_state()."
+            "have it: nothing says how states of two windows merge. Use global_state()."
         )
 
 
 class WindowContext(Generic[W]):
-    """Given to window functions: the window, the times, and state of the window and of the key."""
+    """The context of window functions: the window, the times, and state of the window and of the key."""
 
     def __init__(self, operator: WindowOperator, merging: bool) -> None:
         self._operator = operator

@@ -18,7 +18,7 @@ class TimestampedValue(NamedTuple):
 
 
 class EvictorContext(ABC):
-    """Given to evictors."""
+    """The context of evictors."""
 
     @abstractmethod
     def get_current_processing_time(self) -> int: ...

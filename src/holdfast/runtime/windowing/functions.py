@@ -29,7 +29,7 @@ class GiveOut(WindowProcess):
 
 
 class WrappingProcess(WrappingFunction, WindowProcess):
-    """Around the user's function."""
+    """A window function around the user's function."""
 
     def clear(self, context: WindowContext[Any]) -> None:
         call(self.wrapped_function, "clear", context)

@@ -22,7 +22,7 @@ class MergingWindowSet:
     """The windows of the current key, kept in its state: by window, the namespace of its contents. That is the window
     as it was at first, unless an operator takes another.
 
-    A window that grows keeps the namespace it began with, so that nothing is moved until two windows become one.
+    A window that grows keeps the namespace it began with, so that nothing is moved until two windows merge.
     """
 
     def __init__(

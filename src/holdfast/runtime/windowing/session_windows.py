@@ -25,7 +25,7 @@ class SessionWindowTimeGapExtractor:
 
 
 class SessionWindows(MergingWindowAssigner[Any, TimeWindow]):
-    """Every row has a window from its time to the end of its gap; those that touch become one."""
+    """Every row has a window from its time to the end of its gap; those that touch are merged."""
 
     #: The gap of all rows; None where each has its own.
     fixed_gap: int | None = None

@@ -40,7 +40,7 @@ class SessionsOfKey:
 
     def __init__(self, key: Any, running: list[Session]) -> None:
         self.key = key
-        #: Those that event time has passed since, and those that became part of others.
+        #: Sessions that event time has passed since, and sessions that became part of others.
         self.ended: tuple[Session, ...] = ()
         self.absorbed: tuple[Session, ...] = ()
         self.run(running, running[-1] if running else None)

@@ -9,7 +9,7 @@ from holdfast.state.descriptors import StateDescriptor
 
 
 class TriggerContext(ABC):
-    """Given to triggers. Timers and state are those of the current key and window."""
+    """The context of triggers. Timers and state are those of the current key and window."""
 
     @abstractmethod
     def get_current_processing_time(self) -> int: ...
@@ -40,7 +40,7 @@ class TriggerContext(ABC):
 
 
 class OnMergeContext(TriggerContext):
-    """Given to ``on_merge``."""
+    """The context of ``on_merge``."""
 
     @abstractmethod
     def merge_partitioned_state(self, state_descriptor: StateDescriptor) -> None:

@@ -28,7 +28,7 @@ LARGE_BATCHES = {
 
 
 class KeptPlans:
-    """In the place of ``FreshPlans``. Rows of slices come as RDDs."""
+    """Plans that are kept for an attempt, in the place of ``FreshPlans``. Rows of slices come as RDDs."""
 
     def __init__(self, session: SparkSession, frames: LevelFrames) -> None:
         self._session = session

@@ -133,7 +133,7 @@ class Daemon:
         self._requests = requests
         self._connections: list[_Connection] = []
         self._processes: list[_Process] = []
-        #: Those with a task that waits for the process that has its partition.
+        #: Connections with a task that waits for the process that has its partition.
         self._patient: list[_Connection] = []
         #: The process that had a task last, by its partition and how many processes were at work on that when it came:
         #: the first and the second Python function of a stage stay apart.
