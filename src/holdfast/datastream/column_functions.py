@@ -77,6 +77,13 @@ def check_times(row_type: TypeInformation, column: str | int) -> None:
         )
 
 
+def check_event_times(aggregation: Aggregation, event_time: bool) -> None:
+    """Some aggregates need rows with event times."""
+    timed = aggregation.timed
+    if timed is not None and not event_time:
+        raise timed.no_time()
+
+
 def aggregation_of(row_type: TypeInformation, key_by: KeyBy, aggregates: Mapping[str, Any]) -> Aggregation:
     """What ``aggregate()`` was asked for, checked."""
     if not key_by.columns:
@@ -108,12 +115,14 @@ def window_aggregation_of(
     return WindowAggregation(aggregation, timed)
 
 
-def windows_by_column(spec: WindowSpec, key_type: TypeInformation) -> bool:
+def windows_by_column(spec: WindowSpec, aggregation: Aggregation, key_type: TypeInformation) -> bool:
     """Whether columns give what a loop gives: in windows of a fixed size with their own trigger, where equal keys are
     equal to Arrow.
     """
     keys = key_type.field_types if isinstance(key_type, TupleTypeInfo) else (key_type,)
-    return has_fixed_windows(spec) and all(isinstance(one, BasicTypeInfo) and one.basic in COLUMN_KEYS for one in keys)
+    if not (has_fixed_windows(spec) and aggregation.by_column):
+        return False
+    return all(isinstance(one, BasicTypeInfo) and one.basic in COLUMN_KEYS for one in keys)
 
 
 def combination_of(spec: WindowSpec, aggregation: Aggregation) -> Combination | None:
@@ -157,11 +166,11 @@ def _aggregation(row_type: TypeInformation, key_columns: tuple[str, ...], aggreg
     for name, aggregate in aggregates.items():
         if not isinstance(aggregate, Aggregate):
             raise ProgramError(
-                f"aggregate(): '{name}' is {aggregate!r}; expected Count(), Sum(field), Min(field), Max(field) or "
-                "Average(field). For aggregates of your own use reduce() or process()."
+                f"aggregate(): '{name}' is {aggregate!r}; expected Count(), Sum(field) or another one of "
+                "holdfast.datastream.aggregates. For functions of your own use reduce() or process()."
             )
         if name in key_columns:
             raise ProgramError(f"aggregate(): '{name}' is a column of the key; give the result another name.")
     aggregation = Aggregation(row_type, key_columns, tuple(aggregates.items()))
-    aggregation.output_type()  # finds fields that are not there, or not numbers
+    aggregation.state_type()  # finds fields that are not there, or not numbers
     return aggregation

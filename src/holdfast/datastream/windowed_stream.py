@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 from holdfast.datastream.column_functions import (
+    check_event_times,
     combination_of,
     has_fixed_windows,
     window_aggregation_of,
@@ -192,11 +193,13 @@ class _Windowed(WindowSettings):
                 "aggregates need neither; a map() behind them makes other rows of their results."
             )
         known = window_aggregation_of(self.get_input_type(), self._known_key(), self._assigner, aggregates)
+        check_event_times(known.aggregation, self._stream._node.event_time)
         if self._evictor is not None:
-            first = AggregateFirst(KnownAggregates(known.aggregation), GiveRow(known))
-            return self._evicting("Window Aggregate", first, known.output_type())
+            function = KnownAggregates(known.aggregation)
+            first = AggregateFirst(function, GiveRow(known))
+            return self._evicting("Window Aggregate", first, known.output_type(), function.timed)
         spec = self._known_spec(known)
-        if not windows_by_column(spec, self._stream.get_key_type()):
+        if not windows_by_column(spec, known.aggregation, self._stream.get_key_type()):
             return self._add_operator("Window Aggregate", operator_of(spec), spec, known.output_type())
         combine = combination_of(spec, known.aggregation)
         if combine is not None:
@@ -205,9 +208,8 @@ class _Windowed(WindowSettings):
 
     def _known_spec(self, known: WindowAggregation) -> WindowSpec:
         function = KnownAggregates(known.aggregation, known.combined)
-        return self.spec(
-            AggregatingStateDescriptor(CONTENTS, function, known.aggregation.state_type()), GiveRow(known)
-        )
+        contents = AggregatingStateDescriptor(CONTENTS, function, known.aggregation.state_type())
+        return replace(self.spec(contents, GiveRow(known)), timed=function.timed)
 
     def _known_key(self) -> KeyBy | None:
         """The key that rows of known aggregates begin with."""
@@ -240,8 +242,8 @@ class _Windowed(WindowSettings):
         found: WindowProcess = calling(function)  # type: ignore[call-arg]  # a class of that kind
         return found
 
-    def _evicting(self, name: str, function: WindowProcess, output_type: Any) -> DataStream:
-        spec = self.spec(evicted_contents(self.get_input_type()), function)
+    def _evicting(self, name: str, function: WindowProcess, output_type: Any, timed: bool = False) -> DataStream:
+        spec = replace(self.spec(evicted_contents(self.get_input_type()), function), timed=timed)
         return self._add_operator(name, EvictingWindowOperator, spec, output_type)
 
     def _add(self, name: str, contents: StateDescriptor, function: WindowProcess, output_type: Any) -> DataStream:
@@ -289,6 +291,8 @@ def operator_of(spec: WindowSpec) -> type[WindowOperator]:
     """What adds rows to windows: batches of them where windows are of a fixed size, or are sessions whose rows are
     reduced or aggregated; else one row at a time.
     """
+    if spec.timed:
+        return WindowOperator
     listed = spec.contents.kind == "list"
     if has_fixed_windows(spec):
         return ListedWindowOperator if listed else FoldedWindowOperator

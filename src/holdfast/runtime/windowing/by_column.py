@@ -9,9 +9,10 @@ import pyarrow as pa
 from holdfast.runtime.batch import Batch
 from holdfast.runtime.event_times import Numbers
 from holdfast.runtime.operator import MIN_WATERMARK
+from holdfast.runtime.partial_columns import Values
 from holdfast.runtime.plan import OperatorSpec
 from holdfast.runtime.windowing.fixed_windows import FixedWindowOperator, KeysOfBatch, PassingWindow
-from holdfast.runtime.windowing.folding import Groups, Values, distinct_keys, fold
+from holdfast.runtime.windowing.folding import Groups, distinct_keys
 from holdfast.runtime.windowing.known_aggregates import WindowAggregation
 from holdfast.runtime.windowing.windows import MAX_TIMESTAMP, TimeWindow
 from holdfast.state.timers import TimeDomain, TimerQueue
@@ -52,12 +53,14 @@ class ColumnWindowOperator(FixedWindowOperator):
     ) -> list[Any] | None:
         assert batch.arrow is not None
         columns: dict[str | None, Values | None] = {None: None}
+        times = batch.times.numbers if self.plan.timed and batch.times is not None else None
         after: list[list[Any]] = []
         for place, partial in enumerate(self._taken):
-            if partial.field not in columns:
-                columns[partial.field] = Values.of(batch.arrow.column(partial.field), rows)
+            name = partial.column
+            if name not in columns:
+                columns[name] = Values.of(batch.arrow.column(name), rows, times)
             kept = [None if one is None else one[place] for one in before]
-            folded = fold(partial, kept, groups.members, columns[partial.field])
+            folded = partial.function.columns.folded(partial, kept, groups.members, columns[name])
             if folded is None:
                 return None
             after.append(folded)

@@ -23,7 +23,7 @@ class EvictingWindowOperator(WindowOperator):
         evictor, context, before = self.plan.evictor, self._trigger_context, len(elements)
         assert evictor is not None, "an evicting operator has an evictor"
         evictor.evict_before(elements, before, window, context)
-        self.call_function(window, [element.value for element in elements])
+        self.call_function(window, elements if self.plan.timed else [element.value for element in elements])
         evictor.evict_after(elements, len(elements), window, context)
         if keep and len(elements) < before:
             self._contents.update([tuple(element) for element in elements])

@@ -272,15 +272,14 @@ class FixedWindowOperator(RowsFirstOperator):
     ) -> None:
         """What happened between the rows, and with those that are late."""
         positions = [row for row, _ in late]
-        numbers = keys.numbers[positions].tolist()
+        numbers, stored, timestamps = keys.numbers[positions].tolist(), self._stored, batch.timestamps or ()
         for (row, window), value, number in zip(late, batch.values_at(positions), numbers, strict=True):
             self._come_to(watermarks, row)
             self.key_context.key, self.key_context.identity = keys.keys[number], keys.identities[number]
             if window is None:
-                assert batch.timestamps is not None
-                self.late(value, batch.timestamps[row])  # type: ignore[arg-type]  # none is None
+                self.late(value, timestamps[row])  # type: ignore[arg-type]  # none is None
             else:
-                self._add_late(value, window)
+                self._add_late(value if stored is None else stored(value, timestamps[row]), window)
         self._come_to(watermarks, len(watermarks) - 1)
 
     def _add_late(self, value: Any, window: TimeWindow) -> None:

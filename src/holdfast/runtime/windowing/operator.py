@@ -40,6 +40,8 @@ class WindowSpec:
     allowed_lateness: int = 0
     late_tag: OutputTag | None = None
     evictor: Evictor | None = None
+    #: Contents, and with an evictor the function, are given pairs of a row and its event time.
+    timed: bool = False
 
 
 class WindowOperator(TimedOperator):
@@ -64,7 +66,7 @@ class WindowOperator(TimedOperator):
         self._namespace = self.windows.namespace
         self._firing_at: int | None = None
         #: What is stored of a row and its time, where that is not the row.
-        self._stored: Callable[[Any, int | None], Any] | None = None
+        self._stored: Callable[[Any, int | None], Any] | None = _with_time if self.plan.timed else None
 
     def bind_state(self) -> None:
         super().bind_state()
@@ -283,3 +285,7 @@ class WindowOperator(TimedOperator):
             f"{self.where} has windows by event time ({self.plan.assigner!r}), and rows without event times came. Put "
             "assign_timestamps_and_watermarks(...) before key_by(...), or use windows by processing time."
         )
+
+
+def _with_time(value: Any, timestamp: int | None) -> tuple[Any, int | None]:
+    return value, timestamp
