@@ -9,6 +9,7 @@ from holdfast.runtime.aggregates import (
     Max,
     Min,
     Sum,
+    Variance,
 )
 from holdfast.runtime.partial_aggregates import Partial, PartialFunction
 
@@ -21,4 +22,5 @@ __all__ = [
     "Partial",
     "PartialFunction",
     "Sum",
+    "Variance",
 ]

@@ -19,6 +19,7 @@ from holdfast.errors import ProgramError
 from holdfast.runtime.partial_aggregates import (
     COUNT,
     COUNT_ALL,
+    MOMENTS,
     REAL_MAX,
     REAL_MIN,
     REAL_SUM,
@@ -27,6 +28,7 @@ from holdfast.runtime.partial_aggregates import (
     WHOLE_SUM,
     Partial,
 )
+from holdfast.runtime.partial_moments import MOMENTS_TYPE
 from holdfast.types.columns import Column
 from holdfast.types.typeinfo import (
     INTEGERS,
@@ -144,6 +146,36 @@ class Average(_FieldAggregate):
     def value(self, kept: Sequence[Any]) -> Any:
         total, count = kept
         return None if total is None else float(total) / count
+
+    def result_type(self, fields: dict[str, TypeInformation]) -> TypeInformation:
+        return Types.DOUBLE()
+
+
+@dataclass(frozen=True, init=False)
+class Variance(_FieldAggregate):
+    """The variance of a field, DOUBLE: of a sample, as VARIANCE and VAR_SAMP of SQL, null when fewer than two rows had
+    it; or of all there is, as VAR_POP, null when no row had it.
+    """
+
+    population: bool = False
+
+    def __init__(self, field: str, population: bool = False) -> None:
+        super().__init__(field)
+        object.__setattr__(self, "population", population)
+
+    def partials(self, fields: dict[str, TypeInformation]) -> tuple[Partial, ...]:
+        self.number(fields)
+        return (Partial(MOMENTS, self.field, MOMENTS_TYPE),)
+
+    def result(self, kept: Sequence[pa.Array]) -> pa.Array:
+        count, _, squares = (pc.struct_field(kept[0], place) for place in range(3))
+        divisor = count if self.population else pc.subtract(count, 1)
+        return pc.divide(squares, pc.if_else(pc.greater(divisor, 0), divisor, None).cast(pa.float64()))
+
+    def value(self, kept: Sequence[Any]) -> Any:
+        (moments,) = kept
+        divisor = 0 if moments is None else moments[0] if self.population else moments[0] - 1
+        return moments[2] / divisor if divisor else None
 
     def result_type(self, fields: dict[str, TypeInformation]) -> TypeInformation:
         return Types.DOUBLE()

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from holdfast.errors import ProgramError
+from holdfast.runtime import partial_moments as moments
 from holdfast.runtime.event_times import Numbers
 from holdfast.runtime.overflow import checked_sum
 from holdfast.runtime.partial_columns import ArrowColumn, MergedColumn, looped_column
@@ -258,4 +259,12 @@ REAL_MIN, REAL_MAX = (
         # To Spark NaN is the greatest number. Where a key has another one it is passed over by Spark's min alone.
         ("max", max, _GREATEST, np.fmax, Sql("min(-{value})", negated=True)),
     )
+)
+
+#: Of what a variance is made. NaN and infinities give NaN. Spark keeps three columns, where one is looked for.
+MOMENTS = PartialFunction(
+    "moments",
+    moments.add_moment,
+    moments.merge_moments,
+    by_column=MergedColumn(moments.moment_of_each, moments.merge_columns_of_moments),
 )
