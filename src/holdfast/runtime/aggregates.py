@@ -19,6 +19,8 @@ from holdfast.errors import ProgramError
 from holdfast.runtime.partial_aggregates import (
     COUNT,
     COUNT_ALL,
+    EARLIEST,
+    LATEST,
     MOMENTS,
     REAL_MAX,
     REAL_MIN,
@@ -27,7 +29,9 @@ from holdfast.runtime.partial_aggregates import (
     WHOLE_MIN,
     WHOLE_SUM,
     Partial,
+    PartialFunction,
 )
+from holdfast.runtime.partial_extremes import timed_value
 from holdfast.runtime.partial_moments import MOMENTS_TYPE
 from holdfast.types.columns import Column
 from holdfast.types.typeinfo import (
@@ -43,6 +47,8 @@ from holdfast.types.typeinfo import (
 )
 
 _FLOATS = (BasicType.FLOAT, BasicType.DOUBLE)
+#: Values that have one order in Python and in a column.
+_ORDERED = (*INTEGERS, *_FLOATS, BasicType.STRING, BasicType.BYTES, BasicType.BOOLEAN, BasicType.SQL_DATE)
 
 
 @dataclass(frozen=True)
@@ -179,6 +185,37 @@ class Variance(_FieldAggregate):
 
     def result_type(self, fields: dict[str, TypeInformation]) -> TypeInformation:
         return Types.DOUBLE()
+
+
+class _ValueInTime(_FieldAggregate):
+    _function: PartialFunction
+
+    def partials(self, fields: dict[str, TypeInformation]) -> tuple[Partial, ...]:
+        described = "numbers, text, bytes, booleans and dates"
+        return (Partial(self._function, self.field, timed_value(self.basic(fields, _ORDERED, described))),)
+
+    def result(self, kept: Sequence[pa.Array]) -> pa.Array:
+        return pc.struct_field(kept[0], 1)
+
+    def value(self, kept: Sequence[Any]) -> Any:
+        return None if kept[0] is None else kept[0][1]
+
+    def result_type(self, fields: dict[str, TypeInformation]) -> TypeInformation:
+        return self.basic(fields, _ORDERED, "values with an order")
+
+
+class Earliest(_ValueInTime):
+    """The value of a field at its least event time; of several rows of that time the least. Null when no row had it."""
+
+    _function = EARLIEST
+
+
+class Latest(_ValueInTime):
+    """The value of a field at its greatest event time; of several rows of that time the greatest. Null when no row had
+    it.
+    """
+
+    _function = LATEST
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from holdfast.errors import ProgramError
+from holdfast.runtime import partial_extremes as extremes
 from holdfast.runtime import partial_moments as moments
 from holdfast.runtime.event_times import Numbers
 from holdfast.runtime.overflow import checked_sum
@@ -267,4 +268,20 @@ MOMENTS = PartialFunction(
     moments.add_moment,
     moments.merge_moments,
     by_column=MergedColumn(moments.moment_of_each, moments.merge_columns_of_moments),
+)
+
+#: The value at the least and at the greatest event time, with that time.
+EARLIEST, LATEST = (
+    PartialFunction(
+        name,
+        step,
+        merge,
+        order_free=True,
+        timed=True,
+        by_column=MergedColumn(extremes.timed_value_of_each, of_groups),
+    )
+    for name, step, merge, of_groups in (
+        ("earliest", extremes.add_earliest, extremes.earlier, extremes.earliest_of_groups),
+        ("latest", extremes.add_latest, extremes.later, extremes.latest_of_groups),
+    )
 )
