@@ -21,7 +21,8 @@ from holdfast.common import Types
 from holdfast.datastream import DataStream, RuntimeExecutionMode
 from holdfast.datastream.aggregates import Average, Count, Max, Min, Sum
 from holdfast.errors import JobExecutionError, ProgramError
-from holdfast.runtime.aggregates import Aggregation, combine_partials, combine_rows
+from holdfast.runtime.aggregates import Aggregation
+from holdfast.runtime.grouping import combine_partials, combine_rows
 from holdfast.runtime.local_aggregation import Combination
 from holdfast.spark.level_frames import PLAN_SETTINGS
 from holdfast.spark.partial_aggregation import plan_to_combine

@@ -52,6 +52,13 @@ def check_times(row_type: TypeInformation, column: str | int) -> None:
         )
 
 
+def check_event_times(aggregation: Aggregation, event_time: bool) -> None:
+    """Some aggregates need rows with event times."""
+    timed = aggregation.timed
+    if timed is not None and not event_time:
+        raise timed.no_time()
+
+
 def aggregation_of(row_type: TypeInformation, key_by: KeyBy, aggregates: Mapping[str, Any]) -> Aggregation:
     """What ``aggregate()`` was asked for, checked."""
     if not key_by.columns:
@@ -101,11 +108,11 @@ def _aggregation(row_type: TypeInformation, key_columns: tuple[str, ...], aggreg
     for name, aggregate in aggregates.items():
         if not isinstance(aggregate, Aggregate):
             raise ProgramError(
-                f"aggregate(): '{name}' is {aggregate!r}; expected Count(), Sum(field), Min(field), Max(field) or "
-                "Average(field). For aggregates of your own use reduce() or process()."
+                f"aggregate(): '{name}' is {aggregate!r}; expected Count(), Sum(field) or another one of "
+                "holdfast.datastream.aggregates. For functions of your own use reduce() or process()."
             )
         if name in key_columns:
             raise ProgramError(f"aggregate(): '{name}' is a column of the key; give the result another name.")
     aggregation = Aggregation(row_type, key_columns, tuple(aggregates.items()))
-    aggregation.output_type()  # finds fields that are not there, or not numbers
+    aggregation.state_type()  # finds fields that are not there, or not numbers
     return aggregation

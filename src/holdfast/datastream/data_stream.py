@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, overload
 from holdfast.common.watermark_strategy import WatermarkStrategy
 from holdfast.datastream.broadcast_stream import BroadcastConnectedStream, BroadcastStream
 from holdfast.datastream.closeable_iterator import CloseableIterator
-from holdfast.datastream.column_functions import aggregation_of, check_columns, check_times
+from holdfast.datastream.column_functions import aggregation_of, check_columns, check_event_times, check_times
 from holdfast.datastream.connected_streams import ConnectedStreams
 from holdfast.datastream.coverage import refusal
 from holdfast.datastream.functions import (
@@ -328,6 +328,7 @@ class KeyedStream(DataStream, KeyVersions, ShortForms):
         exchange, those of a DataFrame by Spark. The key must be one of columns.
         """
         aggregation = aggregation_of(self.get_type(), self._key_by, aggregates)
+        check_event_times(aggregation, self._node.event_time)
         combined = replace(self._connection(), combine=Combination(aggregation))
         return self._add_node("Aggregate", AggregateOperator, aggregation, aggregation.output_type(), [combined])
 

@@ -6,10 +6,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from copy import copy
 from dataclasses import dataclass
+from operator import gt, lt
 from typing import TYPE_CHECKING, Any
 
 from holdfast.datastream.functions import FlatMapFunction, RuntimeContext, WrappingFunction
 from holdfast.errors import ProgramError
+from holdfast.runtime.partial_aggregates import WHOLE_MAX, WHOLE_MIN, WHOLE_SUM, PartialFunction
 from holdfast.state.descriptors import ValueStateDescriptor
 from holdfast.types.resolve import resolve
 from holdfast.types.row import Row
@@ -55,10 +57,11 @@ def field_reducer(kind: str, position: int | str, row_type: TypeInformation) -> 
     return FieldReducer(kind, names.index(position) if isinstance(position, str) else position)
 
 
+#: The forms that change one field, which are partial aggregates of it.
+_PARTIALS = {"Sum": WHOLE_SUM, "Min": WHOLE_MIN, "Max": WHOLE_MAX}
+
 _VALUE_REDUCERS: dict[str, Callable[[Any, Any], Any]] = {
-    "Sum": lambda a, b: a + b,
-    "Min": min,
-    "Max": max,
+    **{kind: function.of_two for kind, function in _PARTIALS.items() if function.of_two is not None},
     "Min By": min,
     "Max By": max,
 }
@@ -71,22 +74,25 @@ class FieldReducer:
     kind: str
     index: Any
 
+    @property
+    def partial(self) -> PartialFunction:
+        """What is done with the field, by column too."""
+        return _PARTIALS[self.kind]
+
     def __call__(self, a: Any, b: Any) -> Any:
-        return _FIELD_REDUCERS[self.kind](a, b, self.index)
+        kind, index = self.kind, self.index
+        if kind in _BETTER:
+            return b if _BETTER[kind](b[index], a[index]) else a
+        return _with_field(a, index, _VALUE_REDUCERS[kind](a[index], b[index]))
 
 
-_FIELD_REDUCERS: dict[str, Callable[[Any, Any, Any], Any]] = {
-    "Sum": lambda a, b, index: _with_field(a, index, a[index] + b[index]),
-    "Min": lambda a, b, index: _with_field(a, index, min(a[index], b[index])),
-    "Max": lambda a, b, index: _with_field(a, index, max(a[index], b[index])),
-    "Min By": lambda a, b, index: b if b[index] < a[index] else a,
-    "Max By": lambda a, b, index: b if b[index] > a[index] else a,
-}
+#: The forms that take the whole row.
+_BETTER: dict[str, Callable[[Any, Any], bool]] = {"Min By": lt, "Max By": gt}
 
 
 def works_by_column(reducer: Any, row_type: TypeInformation, key_type: TypeInformation) -> bool:
     """Whether its results can be computed by column, exactly: of integers, in rows whose keys have a column too."""
-    if not isinstance(reducer, FieldReducer) or reducer.kind not in ("Sum", "Min", "Max"):
+    if not isinstance(reducer, FieldReducer) or reducer.kind not in _PARTIALS:
         return False
     if not isinstance(row_type, (TupleTypeInfo, RowTypeInfo)):
         return False

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
-from holdfast.datastream.column_functions import window_aggregation_of
+from holdfast.datastream.column_functions import check_event_times, window_aggregation_of
 from holdfast.datastream.functions import AggregateFunction, ReduceFunction
 from holdfast.datastream.window_functions import (
     AllWindowFunction,
@@ -176,9 +176,12 @@ class _Windowed(WindowSettings):
                 "aggregates need neither; a map() behind them makes other rows of their results."
             )
         known = window_aggregation_of(self.get_input_type(), self._known_key(), self._assigner, aggregates)
+        check_event_times(known.aggregation, self._stream._node.event_time)
         if self._evictor is not None:
-            first = AggregateFirst(KnownAggregates(known.aggregation), GiveRow(known))
-            return self._all_rows("Window Aggregate", first, known.output_type())
+            function = KnownAggregates(known.aggregation)
+            contents = Evicted(self.get_input_type(), self._evictor, function.timed)
+            first = AggregateFirst(function, GiveRow(known))
+            return self._add("Window Aggregate", contents, first, known.output_type())
         return self._add("Window Aggregate", Known(known), GiveRow(known), known.output_type())
 
     def _known_key(self) -> KeyBy | None:

@@ -6,7 +6,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from holdfast.runtime.aggregates import Aggregation, combine_partials, merge
+from holdfast.runtime.aggregates import Aggregation
+from holdfast.runtime.grouping import combine_partials, merge
 from holdfast.runtime.keyed_batch import KeyedBatchContext, KeyedBatchOperator
 from holdfast.runtime.plan import OperatorSpec
 from holdfast.state.descriptors import ValueStateDescriptor

@@ -17,8 +17,9 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from holdfast.runtime.aggregates import Aggregation, combine_rows, combine_rows_by, rows_as_combined
+from holdfast.runtime.aggregates import Aggregation
 from holdfast.runtime.event_times import Numbers, Times
+from holdfast.runtime.grouping import combine_rows, combine_rows_by, rows_as_combined
 from holdfast.types.typeinfo import TypeInformation
 
 #: Times, and lengths of time, beyond it are not computed with in 64 bits.
@@ -65,23 +66,26 @@ class Combination:
 
     def combined(self, rows: pa.RecordBatch) -> CombinedRows:
         """Partial aggregates of rows without event times. Windows that need them say so when such rows arrive."""
-        return CombinedRows(self._by_key(rows) if self.panes is None else rows_as_combined(self.aggregation, rows))
+        found = self._by_key(rows, None) if self.panes is None else rows_as_combined(self.aggregation, rows)
+        return CombinedRows(found)
 
     def combined_in_time(self, rows: pa.RecordBatch, times: Times, passed: Numbers) -> CombinedRows:
         """Partial aggregates of rows with event times. ``passed`` are their watermarks, which never go back."""
         if self.panes is None:
-            combined = self._by_key(rows)
+            combined = self._by_key(rows, times.numbers if self.aggregation.timed else None)
             return CombinedRows(combined, Times([None] * len(combined)), np.full(len(combined), passed[0]))
         numbers = times.numbers
         found = None if numbers is None else self._by_pane(self.panes, rows, numbers, passed)
-        return CombinedRows(rows_as_combined(self.aggregation, rows), times, passed) if found is None else found
+        if found is None:
+            return CombinedRows(rows_as_combined(self.aggregation, rows, numbers), times, passed)
+        return found
 
-    def _by_key(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+    def _by_key(self, rows: pa.RecordBatch, times: Numbers | None) -> pa.RecordBatch:
         if not self.of_windows:
-            return combine_rows(self.aggregation, rows)
+            return combine_rows(self.aggregation, rows, times)
         # Windows of all rows have no key: all of them are of one group.
-        found = combine_rows_by(self.aggregation, rows, pa.repeat(0, len(rows)))
-        return rows_as_combined(self.aggregation, rows) if found is None else found[0]
+        found = combine_rows_by(self.aggregation, rows, pa.repeat(0, len(rows)), times)
+        return rows_as_combined(self.aggregation, rows, times) if found is None else found[0]
 
     def _by_pane(self, panes: Panes, rows: pa.RecordBatch, times: Numbers, passed: Numbers) -> CombinedRows | None:
         """Rows by the event time that they come at. None where all of them must go one by one."""
@@ -89,17 +93,18 @@ class Combination:
             return None
         starts = panes.starts_of(times)
         alone = starts + (panes.size - 1) <= passed
-        others = rows
+        others, when = rows, times
         if alone.any():
-            others, starts = rows.filter(pa.array(~alone)), starts[~alone]
-        found = combine_rows_by(self.aggregation, others, pa.array(starts))
+            others, when, starts = rows.filter(pa.array(~alone)), times[~alone], starts[~alone]
+        found = combine_rows_by(self.aggregation, others, pa.array(starts), when)
         if found is None:
             return None
         combined, starts = found[0], found[1].to_numpy()
         # As late as they may come, and no later than the last of all rows: then windows end between them as they did.
         came = np.minimum(starts + (panes.size - 2), passed[-1])
         if alone.any():
-            combined = pa.concat_batches([combined, rows_as_combined(self.aggregation, rows.filter(pa.array(alone)))])
+            each = rows_as_combined(self.aggregation, rows.filter(pa.array(alone)), times[alone])
+            combined = pa.concat_batches([combined, each])
             starts, came = np.append(starts, times[alone]), np.append(came, passed[alone])
         if (came[1:] < came[:-1]).any():
             order = np.argsort(came, kind="stable")

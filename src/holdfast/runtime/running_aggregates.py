@@ -14,12 +14,12 @@ import pyarrow.compute as pc
 
 from holdfast.runtime.batch import Batch
 from holdfast.runtime.keyed import ReduceOperator
+from holdfast.runtime.overflow import cannot_overflow
 from holdfast.runtime.plan import OperatorSpec
 from holdfast.types.arrow import row_reader, schema_of
 
 #: A batch of fewer rows is faster in a loop.
 LEAST_ROWS = 256
-_LIMIT = 1 << 62
 
 Numbers = npt.NDArray[np.int64]
 
@@ -77,7 +77,7 @@ def running_extremes(values: Numbers, segments: Segments, either: np.ufunc) -> N
 
 class RunningOperator(ReduceOperator):
     """A reduce whose function is a known one over an integer field. What columns cannot do exactly, a null or a sum
-    that comes near 64 bits, the loop does.
+    that may overflow, the loop does.
     """
 
     def __init__(self, spec: OperatorSpec) -> None:
@@ -85,6 +85,9 @@ class RunningOperator(ReduceOperator):
         self._read_rows = row_reader(spec.output_type)
         self._schema = schema_of(spec.output_type)
         self._field: int = self.function.index
+        self._either: np.ufunc = self.function.partial.columns.ufunc
+        # From here on a sum is not a number of the field.
+        self._limit = 1 << (self._schema.field(self._field).type.bit_width - 1)
 
     def process(self, batch: Batch, input_index: int) -> None:
         rows = None if len(batch) < LEAST_ROWS or batch.arrow is None else self._reduced(batch, batch.arrow)
@@ -125,20 +128,14 @@ class RunningOperator(ReduceOperator):
         """The running value of each row, in the order of the segments."""
         values = numbers.to_numpy().astype(np.int64)[segments.order]
         start = pc.fill_null(before.flatten()[self._field], 0).to_numpy(zero_copy_only=False).astype(np.int64)
-        if self.function.kind == "Sum":
-            largest = max(map(abs, (int(values.min()), int(values.max()))))
-            if largest * len(values) + max(abs(int(start.min())), abs(int(start.max()))) >= self._limit():
+        either = self._either
+        if either is np.add:
+            if not cannot_overflow(values, start, self._limit):
                 return None
             running: Numbers = running_sums(values, segments) + start[segments.key]
             return running
-        either = np.minimum if self.function.kind == "Min" else np.maximum
         running = running_extremes(values, segments, either)
         return np.where(known[segments.key], either(running, start[segments.key]), running)
-
-    def _limit(self) -> int:
-        """From here on a sum might not be a number of the field."""
-        bits: int = self._schema.field(self._field).type.bit_width
-        return min(_LIMIT, 1 << (bits - 1))
 
     def _with_field(self, columns: list[pa.Array], rows: Numbers, numbers: Numbers) -> list[pa.Array]:
         taken: list[Any] = [column.take(pa.array(rows)) for column in columns]

@@ -16,12 +16,14 @@ import pyarrow.compute as pc
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import DoubleType, FloatType, LongType, StringType, StructField, StructType
+from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from holdfast.errors import FunctionError
-from holdfast.runtime.aggregates import Aggregation, Partial, too_large
+from holdfast.runtime.aggregates import Aggregation
 from holdfast.runtime.event_time_column import EventTimeColumn
 from holdfast.runtime.local_aggregation import Combination
+from holdfast.runtime.overflow import too_large
+from holdfast.runtime.partial_aggregates import COUNT, Partial, Sql
 from holdfast.spark.internals.half_aggregation import first_half
 from holdfast.spark.internals.jvm import JVM_ERRORS
 from holdfast.spark.internals.planned_rows import RowShape
@@ -86,7 +88,7 @@ def plan_to_combine(
         return None
     fields = [_field(place) for place in range(len(names))]
     rows, keys = frame.toDF(*fields), [fields[names.index(key)] for key in aggregation.key_columns]
-    wanted = [*(_Computed.of(partial, names, schema) for partial in aggregation.partials), _EVERY_ROW]
+    wanted = [*(_computed(partial, names, schema) for partial in aggregation.partials), _EVERY_ROW]
     grouped_by = list(keys)
     if event_time is not None:
         rows = rows.withColumn(_MILLIS, F.expr(f"unix_millis({fields[event_time.place]})"))
@@ -107,7 +109,7 @@ def plan_to_combine(
     named = zip([*grouped_by, *(f"computed{place}" for place in range(len(distinct)))], whole.schema, strict=True)
     computed = StructType([StructField(name, field.dataType) for name, field in named])
     place_of = {one: len(grouped_by) + place for place, one in enumerate(distinct)}
-    results = ((place_of[one], bool(one.sign)) for one in wanted[: len(aggregation.partials)])
+    results = ((place_of[one], one.negated) for one in wanted[: len(aggregation.partials)])
     columns = CombinedColumns(
         (*((place, False) for place in range(len(keys))), *results),
         place_of[_EVERY_ROW],
@@ -124,7 +126,7 @@ def explained_overflows(aggregations: Iterable[Aggregation]) -> Iterator[None]:
         yield
     # Which of them depends on the version of Spark.
     except (PySparkException, *JVM_ERRORS) as error:
-        sums = [p.field for one in aggregations for p in one.partials if p.function == "sum"]
+        sums = [p.field for one in aggregations for p in one.partials if p.overflows]
         # With an expression of the program's comes where it stands.
         if sums and _OVERFLOW in str(error) and _CONTEXT not in str(error):
             raise FunctionError(too_large(" or ".join(map(str, sums)))) from error
@@ -135,40 +137,28 @@ def _field(place: int) -> str:
     return f"field{place}"
 
 
-@dataclass(frozen=True)
-class _Computed:
-    """A column as Spark computes it: of another one, or of rows as such."""
-
-    function: str
-    column: str | None = None
-    #: Before the field, and before the result.
-    sign: str = ""
-
-    @classmethod
-    def of(cls, partial: Partial, names: Sequence[str], schema: StructType) -> _Computed:
-        if partial.field is None:
-            return _EVERY_ROW
-        place = names.index(partial.field)
-        if partial.function == "count" and not schema[place].nullable:
-            return _EVERY_ROW
-        if partial.function == "max" and isinstance(schema[place].dataType, (FloatType, DoubleType)):
-            # To Spark NaN is the greatest number. Where a key has another one it is passed over by Spark's min alone.
-            return cls("min", _field(place), sign="-")
-        return cls(partial.function, _field(place))
-
-    @property
-    def text(self) -> str:
-        return f"{self.function}({1 if self.column is None else self.sign + self.column})"
+def _computed(partial: Partial, names: Sequence[str], schema: StructType) -> Sql:
+    """A column as Spark computes it, of rows whose fields have other names."""
+    sql = partial.function.sql
+    assert sql is not None, "others are left to Arrow"
+    if partial.field is None:
+        return sql
+    place = names.index(partial.field)
+    # A field that is never null is there as often as rows are.
+    value = "1" if partial.function == COUNT and not schema[place].nullable else _field(place)
+    return sql._replace(text=sql.text.format(value=value))
 
 
-_EVERY_ROW = _Computed("count")
-_NEWEST = _Computed("max", _MILLIS)
+_EVERY_ROW = Sql("count(1)")
+_NEWEST = Sql(f"max({_MILLIS})")
 
 
 def _agrees_with_arrow(frame: DataFrame, names: Sequence[str], aggregation: Aggregation) -> bool:
     types = {name: field.dataType for name, field in zip(names, frame.schema, strict=True)}
+    if any(partial.function.sql is None for partial in aggregation.partials):
+        return False
     # Other collations call texts equal that are different keys.
     if any(isinstance(types[key], StringType) and types[key] != StringType() for key in aggregation.key_columns):
         return False
-    large = [p for p in aggregation.partials if p.function == "sum" and isinstance(types[str(p.field)], LongType)]
+    large = [p for p in aggregation.partials if p.overflows and isinstance(types[str(p.field)], LongType)]
     return not large or frame.sparkSession.conf.get(_ANSI) == "true"

@@ -21,8 +21,8 @@ from holdfast.types.columns import Column
 
 
 class KeyedValueState(SingleValue, ValueState[Any]):
-    """Value state of keys; see ValueState. Bulk access goes to a cache strategy: columns where the types allow it and no
-    key is used by itself, otherwise the objects that all other access works on.
+    """Value state of keys; see ValueState. Bulk access goes to a cache strategy: columns where the types allow it and
+    no key is used by itself, otherwise the objects that all other access works on.
     """
 
     def __init__(self, access: StateAccess, meta: StateMeta, namespaces: KeyCodec | None, cells: Cells) -> None:

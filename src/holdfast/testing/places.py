@@ -58,6 +58,8 @@ class OnStream(Place):
 
     def build(self, environment: StreamExecutionEnvironment, setup: Setup) -> DataStream:
         stream: DataStream = environment.from_collection([], setup.input_type)
+        # What is built on it may ask for event times.
+        stream._node.event_time = setup.event_time
         if self.key is not None:
             stream = self.key.of(stream)
         function = self.function

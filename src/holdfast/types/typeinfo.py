@@ -25,11 +25,7 @@ from holdfast.types.information import (
     positional_names,
 )
 
-#: The types of whole numbers.
-INTEGERS = (BasicType.BYTE, BasicType.SHORT, BasicType.INT, BasicType.LONG)
-
 __all__ = [
-    "INTEGERS",
     "BasicArrayTypeInfo",
     "BasicType",
     "BasicTypeInfo",

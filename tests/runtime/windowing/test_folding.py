@@ -14,7 +14,8 @@ from holdfast.common import Row, Types
 from holdfast.datastream.window import SlidingEventTimeWindows
 from holdfast.errors import FunctionError
 from holdfast.runtime.aggregates import Aggregate, Aggregation, Average, Count, Max, Min, Sum
-from holdfast.runtime.windowing.folding import Groups, Values, distinct_keys, fold
+from holdfast.runtime.partial_columns import Values
+from holdfast.runtime.windowing.folding import Groups, distinct_keys
 from holdfast.runtime.windowing.known_aggregates import KnownAggregates
 from holdfast.types.typeinfo import RowTypeInfo
 
@@ -112,11 +113,11 @@ def test_a_fold_is_what_a_loop_gives_to_the_last_bit(members: list[tuple[int, An
             arrow = pa.array([row[field] for _, row in rest], ROW.field_types[field].arrow_type())  # type: ignore[attr-defined]
             column = Values.of(arrow, rows)
         before = [None if one is None else one[place] for one in kept]
-        folded = fold(partial, before, groups, column)
+        folded = partial.function.columns.folded(partial, before, groups, column)
         if looped is None:
             assert folded is None or partial.name != "sum(whole)"
         elif folded is not None:
-            assert same(folded, [None if one is None else one[place] for one in looped], partial.function)
+            assert same(folded, [None if one is None else one[place] for one in looped], partial.function.name)
 
 
 def add_all(function: KnownAggregates, kept: list[Any], members: list[tuple[int, Any]]) -> list[Any]:

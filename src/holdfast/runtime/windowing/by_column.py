@@ -9,8 +9,9 @@ import pyarrow as pa
 from holdfast.runtime.batch import Batch
 from holdfast.runtime.event_times import Numbers
 from holdfast.runtime.operator import MIN_WATERMARK
+from holdfast.runtime.partial_columns import Values
 from holdfast.runtime.windowing.by_row import FoldingByRow
-from holdfast.runtime.windowing.folding import Groups, Values, distinct_keys, fold
+from holdfast.runtime.windowing.folding import Groups, distinct_keys
 from holdfast.runtime.windowing.group_folding import GroupFolding, PassingWindow
 from holdfast.runtime.windowing.keys_of_batch import KeysOfBatch
 from holdfast.runtime.windowing.known_aggregates import WindowAggregation
@@ -40,6 +41,7 @@ class FoldingByColumn(GroupFolding):
         self._known = known
         self._partials = known.aggregation.partials
         self._taken = known.taken
+        self._timed = any(one.timed for one in known.taken)
         self._state = contents.state
         self._read_rows = row_reader(operator.spec.output_type)
         self._least_timers, self._most_timers = operator.plan.path.least_timers, operator.plan.path.most_timers
@@ -60,12 +62,14 @@ class FoldingByColumn(GroupFolding):
     ) -> list[Any] | None:
         assert batch.arrow is not None
         columns: dict[str | None, Values | None] = {None: None}
+        times = batch.times.numbers if self._timed and batch.times is not None else None
         after: list[list[Any]] = []
         for place, partial in enumerate(self._taken):
-            if partial.field not in columns:
-                columns[partial.field] = Values.of(batch.arrow.column(partial.field), rows)
+            name = partial.column
+            if name not in columns:
+                columns[name] = Values.of(batch.arrow.column(name), rows, times)
             kept = [None if one is None else one[place] for one in before]
-            folded = fold(partial, kept, groups.members, columns[partial.field])
+            folded = partial.function.columns.folded(partial, kept, groups.members, columns[name])
             if folded is None:
                 return None
             after.append(folded)

@@ -51,12 +51,14 @@ class Listed(Contents):
 class Evicted(Contents):
     """All rows with their times, of which an evictor removes some when the window fires."""
 
-    def __init__(self, row_type: TypeInformation, evictor: Evictor) -> None:
+    def __init__(self, row_type: TypeInformation, evictor: Evictor, timed: bool = False) -> None:
+        """``timed``: the function is given rows with their times."""
         self.descriptor = ListStateDescriptor(CONTENTS, Types.TUPLE([row_type, Types.LONG()]))
         self._evictor = evictor
+        self._timed = timed
 
     def bind(self, operator: WindowOperator) -> WindowContents:
-        return EvictedContents(operator, self.descriptor, self._evictor)
+        return EvictedContents(operator, self.descriptor, self._evictor, self._timed)
 
 
 class _Folded(Contents):
@@ -86,4 +88,9 @@ class Known(_Folded):
     def __init__(self, known: WindowAggregation) -> None:
         self.known = known
         function = KnownAggregates(known.aggregation, known.combined)
+        #: Whether they are made of rows with their event times.
+        self.timed = function.timed
         self.descriptor = AggregatingStateDescriptor(CONTENTS, function, known.aggregation.state_type())
+
+    def bind(self, operator: WindowOperator) -> WindowContents:
+        return FoldedContents(operator, self.descriptor, self.timed)

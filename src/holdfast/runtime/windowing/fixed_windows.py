@@ -216,15 +216,14 @@ class FixedBatches(BatchTaker):
         """What happened between the rows, and with those that are late."""
         operator, context = self.operator, self.operator.key_context
         positions = [row for row, _ in late]
-        numbers = keys.numbers[positions].tolist()
+        numbers, stored, timestamps = keys.numbers[positions].tolist(), self._contents.stored, batch.timestamps or ()
         for (row, window), value, number in zip(late, batch.values_at(positions), numbers, strict=True):
             self._time.come_to(watermarks, row)
             context.key, context.identity = keys.keys[number], keys.identities[number]
             if window is None:
-                assert batch.timestamps is not None
-                operator.late(value, batch.timestamps[row])  # type: ignore[arg-type]  # none is None
+                operator.late(value, timestamps[row])  # type: ignore[arg-type]  # none is None
             else:
-                self._add_late(value, window)
+                self._add_late(value if stored is None else stored(value, timestamps[row]), window)
         self._time.come_to(watermarks, len(watermarks) - 1)
 
     def _add_late(self, value: Any, window: TimeWindow) -> None:

@@ -6,13 +6,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
 
-from holdfast.errors import FunctionError
-from holdfast.runtime.aggregates import LIMIT, Aggregation, Partial, too_large
+from holdfast.runtime.aggregates import Aggregation
+from holdfast.runtime.partial_aggregates import Partial
 from holdfast.runtime.windowing.contexts import WindowContext
 from holdfast.runtime.windowing.functions import WindowProcess
 from holdfast.types.arrow import schema_of
@@ -22,84 +22,53 @@ from holdfast.types.typeinfo import FieldsTypeInfo, RowTypeInfo, Types
 #: The columns of a window's times.
 WINDOW_COLUMNS = ("window_start", "window_end")
 
-#: Of what is kept, None for nothing, and a value, null or not, to what is kept then.
-Step = Callable[[Any, Any], Any]
+
+def _is_there(row: Any) -> bool:
+    """What counts of a row as such."""
+    return True
 
 
-def _count(kept: int, value: Any) -> int:
-    return kept + 1
+def _with_time(one: Partial, get: Callable[[Any], Any]) -> Callable[[tuple[Any, int | None]], tuple[int, Any]]:
+    """Gives the time and the value of rows that come with their times."""
+
+    def timed(row: tuple[Any, int | None]) -> tuple[int, Any]:
+        value, time = row
+        if time is None:
+            raise one.no_time()
+        return time, get(value)
+
+    return timed
 
 
-def _count_values(kept: int, value: Any) -> int:
-    return kept if value is None else kept + 1
-
-
-def _add(kept: Any, value: Any) -> Any:
-    if value is None or kept is None:
-        return kept if value is None else value
-    return kept + value
-
-
-def _add_within(field: str, kept: int | None, value: int | None) -> int | None:
-    total: int | None = _add(kept, value)
-    if total is not None and not -LIMIT <= total < LIMIT:
-        raise FunctionError(too_large(field))
-    return total
-
-
-def _best(better: Callable[[Any, Any], Any], kept: Any, value: Any) -> Any:
-    """NaN is passed over where there is another number."""
-    if value is None or kept is None:
-        return kept if value is None else value
-    if value != value or kept != kept:
-        return kept if value != value else value
-    return better(kept, value)
-
-
-def _best_real(better: Callable[[Any, Any], Any], kept: Any, value: Any) -> Any:
-    """Zero has no sign: 0.0 and -0.0 are equal, and either could be the best of them."""
-    best = _best(better, kept, value)
-    return None if best is None else best + 0.0
-
-
-def _step(function: str, kept: Partial) -> Step:
-    whole = kept.type_info.number is int
-    if function == "sum":
-        return partial(_add_within, kept.summed) if whole else _add
-    best = _best if whole else _best_real
-    steps: dict[str, Step] = {
-        "count_all": _count,
-        "count": _count_values,
-        "min": partial(best, min),
-        "max": partial(best, max),
-    }
-    return steps[function]
-
-
-def _no_field(row: Any) -> None:
-    return None
+def _of_row(get: Callable[[Any], Any]) -> Callable[[tuple[Any, int | None]], Any]:
+    return lambda row: get(row[0])
 
 
 class KnownAggregates:
     """An aggregate function: its accumulators are tuples of partial values, which are never changed in place.
-    ``combined``: its rows stand for several, and are accumulators themselves.
+    ``combined``: its rows stand for several, and are accumulators themselves. Where ``timed``, rows come as pairs with
+    their event times.
     """
 
     def __init__(self, aggregation: Aggregation, combined: bool = False) -> None:
         partials = aggregation.partials
         row_type: FieldsTypeInfo = aggregation.combined_type() if combined else aggregation.row_type
         taken = [one.of_combined if combined else one for one in partials]
-        self._start = tuple(0 if one.function in ("count", "count_all") else None for one in partials)
-        self._steps = [
-            (_no_field if one.field is None else row_type.getter(one.field), _step(one.function, kept))
-            for one, kept in zip(taken, partials, strict=True)
-        ]
-        self._merges = [_step(one.merge, one) for one in partials]
+        self.timed = any(one.timed for one in taken)
+        self._start = tuple(one.function.empty for one in partials)
+        self._steps = [(self._getter(one, row_type), one.step()) for one in taken]
+        self._merges = [one.merge() for one in partials]
         fields = aggregation.fields
         self._results = [
             (aggregate, [partials.index(one) for one in aggregate.partials(fields)])
             for _, aggregate in aggregation.aggregates
         ]
+
+    def _getter(self, one: Partial, row_type: FieldsTypeInfo) -> Callable[[Any], Any]:
+        get = _is_there if one.column is None else row_type.getter(one.column)
+        if not self.timed:
+            return get
+        return _with_time(one, get) if one.timed else _of_row(get)
 
     def create_accumulator(self) -> tuple[Any, ...]:
         return self._start

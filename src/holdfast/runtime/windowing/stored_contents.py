@@ -17,6 +17,11 @@ if TYPE_CHECKING:
     from holdfast.runtime.windowing.operator import WindowOperator
 
 
+def with_time(value: Any, timestamp: int | None) -> tuple[Any, int | None]:
+    """A row and its time, where contents are made of both."""
+    return value, timestamp
+
+
 class WindowContents(ABC):
     """The contents of the current key's window that is the current namespace of ``state``."""
 
@@ -37,10 +42,13 @@ class WindowContents(ABC):
 class EvictedContents(WindowContents):
     """All rows with their times. The evictor removes rows before and after the function sees those that are left."""
 
-    def __init__(self, operator: WindowOperator, descriptor: StateDescriptor, evictor: Evictor) -> None:
+    stored = staticmethod(with_time)
+
+    def __init__(self, operator: WindowOperator, descriptor: StateDescriptor, evictor: Evictor, timed: bool) -> None:
+        """``timed``: the function is given rows with their times."""
         super().__init__(operator, descriptor)
-        self.stored = lambda value, timestamp: (value, timestamp)
         self._evictor = evictor
+        self._timed = timed
 
     def fire(self, window: Any, keep: bool) -> None:
         elements = [TimestampedValue(*stored) for stored in self.state.get()]
@@ -48,7 +56,7 @@ class EvictedContents(WindowContents):
             return
         evictor, context, before = self._evictor, self._operator.trigger_context, len(elements)
         evictor.evict_before(elements, before, window, context)
-        self._call_function(window, [element.value for element in elements])
+        self._call_function(window, elements if self._timed else [element.value for element in elements])
         evictor.evict_after(elements, len(elements), window, context)
         if keep and len(elements) < before:
             self.state.update([tuple(element) for element in elements])
@@ -115,8 +123,11 @@ class ListedContents(BatchContents):
 class FoldedContents(BatchContents):
     """What rows were reduced or aggregated to: read once for all rows of a batch, and written once."""
 
-    def __init__(self, operator: WindowOperator, descriptor: StateDescriptor) -> None:
+    def __init__(self, operator: WindowOperator, descriptor: StateDescriptor, timed: bool = False) -> None:
+        """``timed``: they are made of rows with their times."""
         super().__init__(operator, descriptor, owned=True)
+        if timed:
+            self.stored = with_time
 
     def fire(self, window: Any, keep: bool) -> None:
         contents = self.state.get()

@@ -58,12 +58,16 @@ def way_of(spec: WindowSpec, key_type: TypeInformation) -> RowsBy:
 
 def _ways_of(spec: WindowSpec, key_type: TypeInformation) -> tuple[RowsBy, ...]:
     """The ways that there are, the fastest first."""
-    if isinstance(spec.contents, Evicted) or not _has_usual_trigger(spec):
+    contents = spec.contents
+    if isinstance(contents, Evicted) or not _has_usual_trigger(spec):
         return (RowsBy.ONE,)
+    # Rows of a batch come to their contents without their times.
+    timed = isinstance(contents, Known) and contents.timed
     if type(spec.assigner) in _FIXED_SIZE:
-        by_column = isinstance(spec.contents, Known) and _are_column_keys(key_type)
-        return (RowsBy.COLUMN, RowsBy.BATCH, RowsBy.ONE) if by_column else (RowsBy.BATCH, RowsBy.ONE)
-    if type(spec.assigner) in _SESSIONS and not isinstance(spec.contents, Listed):
+        by_column = isinstance(contents, Known) and contents.known.aggregation.by_column and _are_column_keys(key_type)
+        by_batch = () if timed else (RowsBy.BATCH,)
+        return (RowsBy.COLUMN, *by_batch, RowsBy.ONE) if by_column else (*by_batch, RowsBy.ONE)
+    if type(spec.assigner) in _SESSIONS and not (timed or isinstance(contents, Listed)):
         return (RowsBy.SESSION, RowsBy.ONE)
     return (RowsBy.ONE,)
 
