@@ -113,7 +113,8 @@ class MergedColumn:
 
     #: The partial aggregate of each value by itself, null where there is none: (values, their times, its type).
     each: Callable[[pa.Array, pa.Array | None, TypeInformation], pa.Array]
-    #: The partial aggregates of each group as one, in their order: (column, the group of each, how many groups there are, its type).
+    #: The partial aggregates of each group as one, in their order: (column, the group of each, how many groups there
+    #: are, its type).
     merge: Callable[[pa.Array, Numbers, int, TypeInformation], pa.Array]
 
     def of_each(self, partial: Partial, values: pa.Array | None, rows: int, times: Numbers | None) -> pa.Array:
