@@ -10,7 +10,7 @@ MATRIX_DIR ?= build/matrix
 # Processes of tests live for seconds; without compiled modules each of them compiles hundreds.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup test outside suite alone units test-fast smoke-oldest matrix check chaos soak hostile demo bench docs clean
+.PHONY: setup test suite alone units test-fast smoke-oldest matrix check chaos soak hostile demo bench docs clean
 
 setup: $(READY)
 
@@ -24,14 +24,12 @@ ALMOST := tests/integration/test_driver_loss.py tests/integration/test_high_avai
 	tests/integration/test_submit_archive.py tests/integration/test_doctor.py tests/kit
 APART  := $(ALONE:%=--ignore=%) $(ALMOST:%=--ignore=%)
 
-# Tests that start Spark and servers, and kill processes, one group after the other; beside them checks and the smoke, and
-# unit tests all the time, with what the others leave of the processors.
+# The checks and the smoke beside what starts Spark, servers and killed processes; then unit tests beside what wants to be
+# alone, and mostly waits.
 #   HYPOTHESIS_PROFILE=thorough make test     twenty times as many examples of each property
 test: $(READY)
-	$(MAKE) --jobs=3 --keep-going --no-print-directory outside check units smoke-oldest
-
-outside:
-	$(MAKE) --jobs=1 --keep-going --no-print-directory suite alone
+	$(MAKE) --jobs=3 --keep-going --no-print-directory suite check smoke-oldest
+	$(MAKE) --jobs=2 --keep-going --no-print-directory alone units
 
 # By file: what a file shares, a Spark session or a broker, is started once. Three processes for two cores, because tests
 # of killed processes mostly wait; in the order of tests/conftest.py. The smoke is for other versions of Spark.
@@ -42,7 +40,7 @@ alone: $(CLASSES)
 	$(BIN)/python -m pytest -n 2 --dist loadfile $(ALMOST)
 	$(BIN)/python -m pytest $(ALONE)
 
-# At the lowest priority: beside them are tests that notice how soon something happens.
+# They get what clusters that start, wait and die leave of the processors.
 units: $(READY)
 	nice -n 19 $(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow and not outside" $(APART)
 

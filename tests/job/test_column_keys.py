@@ -5,6 +5,7 @@ in another order, rows that come right before a barrier.
 from __future__ import annotations
 
 import math
+import threading
 import time
 from collections.abc import Iterable
 from decimal import Decimal
@@ -139,19 +140,28 @@ def test_rows_in_front_of_a_barrier_leave_with_it(in_process: InProcessEngine, t
     assert announced[-1][1] >= len(in_process.epochs) - 1
 
 
-def stopped(keyed: KeyedStream, tmp_path: Path, **aggregates: Any) -> str:
-    """A savepoint behind half of the rows or more."""
+def stopped(engine: InProcessEngine, keyed: KeyedStream, tmp_path: Path, **aggregates: Any) -> str:
+    """A savepoint behind half of the rows: the epoch behind them waits until it is asked for."""
+    asked = threading.Event()
+
+    def wait_behind_half(spec: EpochSpec) -> None:
+        if spec.epoch > len(EPOCHS) // 2:
+            assert asked.wait(60)
+
+    engine.before_epoch = wait_behind_half
     keyed.aggregate(**aggregates).uid("figures").print()
     client = keyed.get_execution_environment().execute_async()
-    while len(client.get_history().epochs) < 3 and client.is_running():
+    while len(client.get_history().epochs) < len(EPOCHS) // 2 and client.is_running():
         time.sleep(0.002)
-    path = client.stop_with_savepoint(False, str(tmp_path / "savepoints")).result(30)
-    client.get_job_execution_result().result(30)
-    return str(path)
+    path = client.stop_with_savepoint(False, str(tmp_path / "savepoints"))
+    asked.set()
+    client.get_job_execution_result().result(60)
+    return str(path.result(60))
 
 
 def test_stored_aggregates_are_known_by_what_they_are(in_process: InProcessEngine, tmp_path: Path) -> None:
-    path = stopped(running(tmp_path, ends=False), tmp_path, least=Min("f1"), most=Max("f1"), mean=Average("f1"))
+    kept = {"least": Min("f1"), "most": Max("f1"), "mean": Average("f1")}
+    path = stopped(in_process, running(tmp_path, ends=False), tmp_path, **kept)
     restored = running(tmp_path, **{"execution.state-recovery.path": path})
     # Another order, other names, and what Average keeps for Sum and Count.
     figures = restored.aggregate(n=Count("f1"), top=Max("f1"), total=Sum("f1"), low=Min("f1")).uid("figures")
@@ -163,14 +173,14 @@ def test_stored_aggregates_are_known_by_what_they_are(in_process: InProcessEngin
 
 @pytest.mark.parametrize("after", [{"total": Sum("f0")}, {"total": Sum("f1"), "n": Count()}, {"total": Min("f1")}])
 def test_an_aggregate_that_was_not_kept_is_refused(in_process: InProcessEngine, tmp_path: Path, after: Any) -> None:
-    path = stopped(running(tmp_path, ends=False), tmp_path, total=Sum("f1"))
+    path = stopped(in_process, running(tmp_path, ends=False), tmp_path, total=Sum("f1"))
     changes = {"execution.state-recovery.path": path, "restart-strategy.type": "none"}
     with pytest.raises(JobExecutionError, match=r"stored as value state with value type TUPLE<sum\(f1\): LONG>"):
         collected(running(tmp_path, **changes).aggregate(**after).uid("figures"))
 
 
 def test_keys_that_change_change_in_aggregates_too(in_process: InProcessEngine, tmp_path: Path) -> None:
-    path = stopped(running(tmp_path, ends=False), tmp_path, least=Min("f1"))
+    path = stopped(in_process, running(tmp_path, ends=False), tmp_path, least=Min("f1"))
     restored = running(tmp_path, **{"execution.state-recovery.path": path}).migrate_key_from(0, lambda key: 2 - key)
     last = dict(collected(restored.aggregate(least=Min("f1")).uid("figures")))
     assert last == {0: 2, 1: 1, 2: 0}

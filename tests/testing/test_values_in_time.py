@@ -25,9 +25,8 @@ from holdfast.datastream.window import (
     TumblingProcessingTimeWindows,
 )
 from holdfast.errors import ProgramError
-from holdfast.runtime.windowing.by_column import ColumnWindowOperator
-from holdfast.runtime.windowing.folded_windows import FoldedWindowOperator
-from holdfast.runtime.windowing.operator import WindowOperator
+from holdfast.runtime.windowing.row_path import RowsBy
+from holdfast.runtime.windowing.ways import way_of
 from tests.kit.properties import examples
 from tests.testing.test_windows_by_column import LATE, SALE, WINDOWS, Windows, columns, harness, node, stories, timed
 from tests.testing.window_oracle import RowOracle, Window
@@ -86,10 +85,10 @@ def test_values_in_time_by_column_and_by_row(windows: Windows, steps: list[Step]
             oracle.advance(watermark)
             oracle.push_row((row, time), (row[0],), time)
     oracle.advance((1 << 63) - 1)
-    with columns(used=False):
-        looped, late = Story(LATE, **options(windows, side_output)).run(steps)
-    with columns(used=True):
-        by_columns, late_by_columns = Story(LATE, **options(windows, side_output)).run(steps)
+    with columns(used=False) as path:
+        looped, late = Story(LATE, row_path=path, **options(windows, side_output)).run(steps)
+    with columns(used=True) as path:
+        by_columns, late_by_columns = Story(LATE, row_path=path, **options(windows, side_output)).run(steps)
     assert texts([row for row, _ in looped]) == texts(oracle.fired)
     assert timed(by_columns) == timed(looped)
     assert list(map(repr, late_by_columns)) == list(map(repr, late))
@@ -142,8 +141,8 @@ def test_values_in_time_of_every_kind_of_windows(kind: str) -> None:
 @pytest.mark.parametrize("kind", ["tumbling", "late rows aside"])
 def test_values_in_time_by_column(kind: str) -> None:
     windows, expected = KINDS[kind]
-    with columns(used=True):
-        made = harness(lambda s: windows(s).aggregate(first=Earliest("price"), last=Latest("price")))
+    with columns(used=True) as path:
+        made = harness(lambda s: windows(s).aggregate(first=Earliest("price"), last=Latest("price")), row_path=path)
         with made:
             made.push_all(SALES, TIMES).end_input()
             assert texts(list(map(tuple, made.output()))) == texts(expected)
@@ -180,12 +179,18 @@ def test_which_way_the_rows_take() -> None:
     def of(windows: Any, **aggregates: Any) -> Any:
         return node(lambda s: windows(timed_stream(s)).aggregate(**aggregates))
 
-    by_column = of(lambda s: s.window(hours), last=Latest("price"))
-    assert by_column.factory is ColumnWindowOperator
-    assert by_column.inputs[0].combine is not None, "pairs of a time and a value have no order"
-    assert of(lambda s: s.window(hours), spread=Variance("price")).factory is FoldedWindowOperator
-    sessions = EventTimeSessionWindows.with_gap(5)
-    assert of(lambda s: s.window(sessions), last=Latest("price")).factory is WindowOperator
+    def way(windows: Any, **aggregates: Any) -> RowsBy:
+        made = of(windows, **aggregates)
+        return way_of(made.body, made.key_type)
+
+    in_hours, in_sessions = (lambda s: s.window(hours)), (lambda s: s.window(EventTimeSessionWindows.with_gap(5)))
+    late_aside = lambda s: s.window(hours).side_output_late_data(LATE)  # noqa: E731  # beside the others
+    assert way(in_hours, last=Latest("price")) is RowsBy.COLUMN
+    assert of(in_hours, last=Latest("price")).inputs[0].combine is not None, "pairs of a time and a value have no order"
+    assert way(late_aside, last=Latest("price")) is RowsBy.COLUMN
+    assert way(in_hours, spread=Variance("price")) is RowsBy.BATCH
+    assert way(in_sessions, last=Latest("price")) is RowsBy.ONE
+    assert way(in_sessions, spread=Variance("price")) is RowsBy.SESSION
 
 
 def timed_stream(keyed: Any) -> Any:
