@@ -25,10 +25,20 @@ from holdfast.datastream.window import (
     TumblingProcessingTimeWindows,
 )
 from holdfast.errors import ProgramError
-from holdfast.runtime.windowing.row_path import RowsBy
-from holdfast.runtime.windowing.ways import way_of
+from holdfast.runtime.windowing.row_path import RowPath, RowsBy
 from tests.kit.properties import examples
-from tests.testing.test_windows_by_column import LATE, SALE, WINDOWS, Windows, columns, harness, node, stories, timed
+from tests.testing.test_windows_by_column import (
+    LATE,
+    SALE,
+    WINDOWS,
+    Windows,
+    columns,
+    harness,
+    node,
+    stories,
+    timed,
+    way,
+)
 from tests.testing.window_oracle import RowOracle, Window
 from tests.testing.window_stories import Step, Story
 
@@ -142,8 +152,8 @@ def test_values_in_time_of_every_kind_of_windows(kind: str) -> None:
 def test_values_in_time_by_column(kind: str) -> None:
     windows, expected = KINDS[kind]
     with columns(used=True) as path:
-        made = harness(lambda s: windows(s).aggregate(first=Earliest("price"), last=Latest("price")), row_path=path)
-        with made:
+        aggregates = {"first": Earliest("price"), "last": Latest("price")}
+        with harness(lambda s: windows(s).aggregate(**aggregates), row_path=path) as made:
             made.push_all(SALES, TIMES).end_input()
             assert texts(list(map(tuple, made.output()))) == texts(expected)
 
@@ -174,23 +184,27 @@ def test_variances_of_windows(kind: str) -> None:
 
 
 def test_which_way_the_rows_take() -> None:
-    hours = TumblingEventTimeWindows.of(10)
+    hours, sessions = TumblingEventTimeWindows.of(10), EventTimeSessionWindows.with_gap(5)
 
-    def of(windows: Any, **aggregates: Any) -> Any:
-        return node(lambda s: windows(timed_stream(s)).aggregate(**aggregates))
+    def of(windows: Any, told: RowsBy | None = None, **aggregates: Any) -> Callable[[Any], Any]:
+        def make(stream: Any) -> Any:
+            stream.get_execution_environment().row_path = RowPath(told)
+            return timed_stream(stream).window(windows).aggregate(**aggregates)
 
-    def way(windows: Any, **aggregates: Any) -> RowsBy:
-        made = of(windows, **aggregates)
-        return way_of(made.body, made.key_type)
+        return make
 
-    in_hours, in_sessions = (lambda s: s.window(hours)), (lambda s: s.window(EventTimeSessionWindows.with_gap(5)))
-    late_aside = lambda s: s.window(hours).side_output_late_data(LATE)  # noqa: E731  # beside the others
-    assert way(in_hours, last=Latest("price")) is RowsBy.COLUMN
-    assert of(in_hours, last=Latest("price")).inputs[0].combine is not None, "pairs of a time and a value have no order"
-    assert way(late_aside, last=Latest("price")) is RowsBy.COLUMN
-    assert way(in_hours, spread=Variance("price")) is RowsBy.BATCH
-    assert way(in_sessions, last=Latest("price")) is RowsBy.ONE
-    assert way(in_sessions, spread=Variance("price")) is RowsBy.SESSION
+    by_column = of(hours, last=Latest("price"))
+    assert way(by_column) is RowsBy.COLUMN
+    assert node(by_column).inputs[0].combine is not None, "pairs of a time and a value have no order"
+    assert way(of(hours, spread=Variance("price"))) is RowsBy.BATCH
+    assert way(of(sessions, last=Latest("price"))) is RowsBy.ONE
+    assert way(of(sessions, spread=Variance("price"))) is RowsBy.SESSION
+    both = {"last": Latest("price"), "spread": Variance("price")}
+    for windows in (hours, sessions):
+        assert way(of(windows, **both)) is RowsBy.ONE, "rows of a batch come without their times"
+    for refused in (RowsBy.BATCH, RowsBy.SESSION):
+        with pytest.raises(ProgramError, match="told to go"):
+            way(of(hours, refused, last=Latest("price"), spread=Variance("price")))
 
 
 def timed_stream(keyed: Any) -> Any:
