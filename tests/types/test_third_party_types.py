@@ -97,7 +97,39 @@ def test_without_the_package_the_error_says_what_to_install(tmp_path: Path) -> N
 )
 def test_a_wrong_entry_point_is_named(tmp_path: Path, entry: str, problem: str) -> None:
     install(tmp_path, f"[holdfast.types]\n{entry}\n")
-    assert problem in ask(tmp_path, ASKS["a stored form"])
+    kind = entry.split()[0]
+    assert problem in ask(tmp_path, f"TypeInformation.from_json({{'kind': '{kind}'}})")
+
+
+def test_a_package_that_cannot_be_loaded_concerns_only_those_who_ask_for_it(tmp_path: Path) -> None:
+    install(tmp_path, "[holdfast.types]\nother.gone = no_such_module:Gone\n")
+    point = "__import__('dataclasses').make_dataclass('Point', [('x', int)])"
+    assert "Point" in ask(tmp_path, f"resolve({point})")
+    said = ask(tmp_path, "resolve(object())")
+    assert "is not a type that Holdfast knows" in said and "The type 'other.gone' cannot be loaded" in said
+    assert "Unknown kind of type 'nonsense'" in ask(tmp_path, "TypeInformation.from_json({'kind': 'nonsense'})")
+
+
+def test_a_kind_loads_what_offers_it_and_nothing_else(tmp_path: Path) -> None:
+    install(tmp_path, "[holdfast.types]\nacme.ipv4 = acme_types:Ipv4TypeInfo\nother.kind = other:Gone\n")
+    (tmp_path / "other.py").write_text("print('loaded')")
+    assert ask(tmp_path, ASKS["a stored form"]) == "IPV4\n"
+    for kind in ("'nonsense'", "['nonsense']"):
+        said = ask(tmp_path, f"TypeInformation.from_json({{'kind': {kind}}})")
+        assert "Unknown kind of type" in said and "loaded" not in said.replace("not_loaded", "")
+
+
+@pytest.mark.parametrize("what", ["__import__('acme_types').Ipv4TypeInfo()", *ASKS.values()])
+def test_a_module_of_types_may_ask_for_types_while_it_is_imported(tmp_path: Path, what: str) -> None:
+    install(tmp_path, ENTRY_POINTS)
+    module = tmp_path / "acme_types.py"
+    asks = (
+        "from dataclasses import dataclass as _dataclass\nfrom holdfast.common.typeinfo import resolve as _resolve\n"
+        "@_dataclass\nclass Point:\n    x: int\nPOINT = _resolve(Point)\n"
+    )
+    first, rest = module.read_text().split("@register_type", 1)
+    module.write_text(f"{first}{asks}@register_type{rest}")
+    assert ask(tmp_path, what) == "IPV4\n"
 
 
 class SpendingByHost(KeyedProcessFunction):

@@ -8,7 +8,7 @@ column at a time.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -215,6 +215,19 @@ class Latest(_ValueInTime):
     _function = LATEST
 
 
+def _of_values(partial: Partial, fields: dict[str, TypeInformation]) -> Partial:
+    """A partial aggregate that knows the type of its field."""
+    if partial.field is None or partial.field not in fields:
+        return partial
+    value_type = fields[partial.field]
+    if partial.function.by_column is None and not value_type.declared:
+        raise ProgramError(
+            f"{partial.name}: the field has no declared type, and values of a column cannot be told without one. "
+            "Declare its type, or use reduce()."
+        )
+    return replace(partial, value_type=value_type)
+
+
 @dataclass(frozen=True)
 class Aggregation:
     """Some aggregates of the rows of a type, by key columns."""
@@ -231,7 +244,8 @@ class Aggregation:
     def partials(self) -> tuple[Partial, ...]:
         """One that several aggregates need is kept once."""
         fields = self.fields
-        return tuple(dict.fromkeys(p for _, aggregate in self.aggregates for p in aggregate.partials(fields)))
+        asked = dict.fromkeys(p for _, aggregate in self.aggregates for p in aggregate.partials(fields))
+        return tuple(_of_values(partial, fields) for partial in asked)
 
     @property
     def exact(self) -> bool:

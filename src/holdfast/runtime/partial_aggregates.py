@@ -6,6 +6,7 @@ there is such a form, and gives the same; without one, the values of a column ar
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -83,6 +84,8 @@ class Partial:
     type_info: TypeInformation
     #: It is computed of rows that have partial aggregates already, in a column of its own name.
     combined: bool = False
+    #: The type of the field, which rows say.
+    value_type: TypeInformation | None = dataclasses.field(default=None, compare=False)
 
     @property
     def name(self) -> str:

@@ -111,8 +111,8 @@ class MergedColumn:
     each group.
     """
 
-    #: The partial aggregate of each value by itself, null where there is none: (values, their times, its type).
-    each: Callable[[pa.Array, pa.Array | None, TypeInformation], pa.Array]
+    #: The partial aggregate of each value by itself, null where there is none: (values, their times, itself).
+    each: Callable[[pa.Array, pa.Array | None, Partial], pa.Array]
     #: The partial aggregates of each group as one, in their order: (column, the group of each, how many groups there
     #: are, its type).
     merge: Callable[[pa.Array, Numbers, int, TypeInformation], pa.Array]
@@ -121,7 +121,7 @@ class MergedColumn:
         """The partial aggregate of each row by itself."""
         given = pa.repeat(True, rows) if values is None else values
         when = partial.time_column(times) if partial.timed else None
-        return self.each(given, when, partial.type_info)
+        return self.each(given, when, partial)
 
     def grouped(self, partial: Partial, column: pa.Array, members: Numbers, groups: int) -> pa.Array:
         """What is kept of each group, of partial aggregates."""
@@ -161,9 +161,12 @@ class Loop:
     merge: Callable[[Any, Any], Any]
     empty: Any
 
-    def each(self, values: pa.Array, times: pa.Array | None, type_info: TypeInformation) -> pa.Array:
-        given = values.to_pylist() if times is None else zip(times.to_pylist(), values.to_pylist(), strict=True)
-        return Column(type_info, "a partial aggregate").write([self.step(self.empty, value) for value in given])
+    def each(self, values: pa.Array, times: pa.Array | None, partial: Partial) -> pa.Array:
+        of_type = partial.value_type
+        # Arrow has other values than rows for some types.
+        plain = values.to_pylist() if of_type is None else Column(of_type, partial.summed).read(values)
+        given = plain if times is None else zip(times.to_pylist(), plain, strict=True)
+        return Column(partial.type_info, partial.name).write([self.step(self.empty, value) for value in given])
 
     def merged(self, column: pa.Array, members: Numbers, groups: int, type_info: TypeInformation) -> pa.Array:
         stored, kept = Column(type_info, "a partial aggregate"), [self.empty] * groups

@@ -7,7 +7,7 @@ not matter. A value that is NaN is passed over where there is another one of the
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +15,9 @@ import pyarrow.compute as pc
 
 from holdfast.runtime.event_times import Numbers
 from holdfast.types.typeinfo import TupleTypeInfo, TypeInformation, Types
+
+if TYPE_CHECKING:
+    from holdfast.runtime.partial_aggregates import Partial
 
 Pair = tuple[int, Any]
 
@@ -42,12 +45,12 @@ def _come(latest: bool, kept: Pair | None, given: Pair) -> Pair | None:
     return _chosen(latest, kept, (time, value + 0.0 if value.__class__ is float else value))
 
 
-def timed_value_of_each(values: pa.Array, times: pa.Array | None, type_info: TypeInformation) -> pa.Array:
+def timed_value_of_each(values: pa.Array, times: pa.Array | None, partial: Partial) -> pa.Array:
     assert times is not None, "whoever asks for them has refused rows without"
     missing = values.is_null()
     if pa.types.is_floating(values.type):
         values = pc.add(values, pa.scalar(0.0, values.type))
-    return pa.StructArray.from_arrays([times, values], fields=list(type_info.arrow_type()), mask=missing)
+    return pa.StructArray.from_arrays([times, values], fields=list(partial.type_info.arrow_type()), mask=missing)
 
 
 def _chosen_of_groups(

@@ -4,11 +4,17 @@ column. Each merge is that of Chan, Golub and LeVeque, which loses no digits whe
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from holdfast.runtime.event_times import Numbers
 from holdfast.types.typeinfo import TupleTypeInfo, TypeInformation, Types
+
+if TYPE_CHECKING:
+    from holdfast.runtime.partial_aggregates import Partial
 
 Moments = tuple[int, float, float]
 
@@ -17,7 +23,11 @@ MOMENTS_TYPE = TupleTypeInfo([Types.LONG(), Types.DOUBLE(), Types.DOUBLE()], ["c
 
 
 def add_moment(kept: Moments | None, value: float | None) -> Moments | None:
-    return kept if value is None else merge_moments(kept, (1, float(value), 0.0))
+    if value is None:
+        return kept
+    number = float(value)
+    # NaN and infinities have no distance from themselves.
+    return merge_moments(kept, (1, number, number - number))
 
 
 def merge_moments(kept: Moments | None, other: Moments | None) -> Moments | None:
@@ -28,10 +38,10 @@ def merge_moments(kept: Moments | None, other: Moments | None) -> Moments | None
     return total, mean + gap * others / total, m2 + their_m2 + gap * gap * count * others / total
 
 
-def moment_of_each(values: pa.Array, times: pa.Array | None, type_info: TypeInformation) -> pa.Array:
-    rows = len(values)
-    columns = [pa.repeat(1, rows), values.cast(pa.float64(), safe=False), pa.repeat(0.0, rows)]
-    return _column(columns, values.is_null(), type_info)
+def moment_of_each(values: pa.Array, times: pa.Array | None, partial: Partial) -> pa.Array:
+    numbers = values.cast(pa.float64(), safe=False)
+    columns = [pa.repeat(1, len(values)), numbers, pc.subtract(numbers, numbers)]
+    return _column(columns, values.is_null(), partial.type_info)
 
 
 def merge_columns_of_moments(column: pa.Array, members: Numbers, groups: int, type_info: TypeInformation) -> pa.Array:

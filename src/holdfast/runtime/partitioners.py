@@ -246,7 +246,7 @@ class _BySelector(BoundPartitioner):
         self._targets = targets
         self._where = where
         #: Forms in which a key that is already what its type casts to may travel.
-        self._plain_forms = frozenset(_FORMS[cls] for cls in codec.normal_classes)
+        self._plain_forms = frozenset(_FORMS[cls] for cls in codec.normal_classes if cls in _FORMS)
 
     def open(self, runtime_context: RuntimeContext) -> None:
         self._call("set_runtime_context", runtime_context)

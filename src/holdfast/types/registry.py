@@ -1,21 +1,23 @@
 """The types that are known: those of Holdfast, and those that other packages and programs have registered.
 
 A type is found by its kind where its stored form is read, and by its other names where a program declares it: a word of
-DDL, a class of Python, a logical type of Avro. A package offers types as entry points of the group ``holdfast.types``;
-they are loaded when something is asked for that no known type has.
+DDL, a class of Python, a logical type of Avro. A package offers types as entry points of the group ``holdfast.types``,
+under their kinds. For a kind the one of that name is loaded; all of them for another name that no known type has.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from holdfast.errors import ProgramError
 from holdfast.types.immutable import declare_immutable
 
 if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint, EntryPoints
+
     from holdfast.types.contract import TypeInformation
 
 GROUP = "holdfast.types"
@@ -61,6 +63,11 @@ _tables: tuple[tuple[str, dict[Any, Any]], ...] = (
     ("avro_logical", _avro_logical),
 )
 
+#: Whether everything that is offered was tried, by which threads it is being tried, and what was of no use.
+_offered = False
+_loading: set[int] = set()
+_refused: dict[str, str] = {}
+
 T = TypeVar("T", bound="type[TypeInformation]")
 V = TypeVar("V")
 
@@ -91,7 +98,12 @@ def register_type(cls: T) -> T:
 
 def kind_of(kind: object) -> type[TypeInformation] | None:
     """The class of types whose stored form says ``kind``."""
-    return _find(_kinds, kind)
+    if not isinstance(kind, str):
+        return None
+    if kind not in _kinds:
+        for offered in _offers().select(name=kind):
+            _load(offered)
+    return _kinds.get(kind)
 
 
 def ddl_word(word: str) -> DdlWord | None:
@@ -125,30 +137,56 @@ def registered_types() -> list[type[TypeInformation]]:
     return list(_kinds.values())
 
 
+def not_loaded() -> list[str]:
+    """Why packages that offer types are of no use: for whoever asks for a type that nobody knows."""
+    return [reason for kind, reason in _refused.items() if kind not in _kinds]
+
+
 def _find(table: Mapping[Any, V], name: Any) -> V | None:
     if name not in table:
         _load_offered()
     return table.get(name)
 
 
-@cache
 def _load_offered() -> None:
-    """Register what installed packages offer."""
-    from importlib.metadata import entry_points  # slow to import, and hardly any process needs it
+    """Register what installed packages offer, once. A package that cannot be loaded is no concern of programs that do
+    not use it; one that asks for a type while it is being loaded gets what is known so far.
+    """
+    global _offered
+    thread = threading.get_ident()
+    if _offered or thread in _loading:
+        return
+    _loading.add(thread)
+    try:
+        for offered in _offers():
+            if offered.name not in _kinds:
+                try:
+                    _load(offered)
+                except ProgramError as error:
+                    _refused[offered.name] = str(error)
+        _offered = True
+    finally:
+        _loading.discard(thread)
 
-    for offered in entry_points(group=GROUP):
-        if offered.name in _kinds:
-            continue
-        try:
-            cls = offered.load()
-        except (ImportError, AttributeError) as error:
-            raise ProgramError(f"The type '{offered.name}' cannot be loaded from {offered.value}: {error}.") from error
-        if getattr(cls, "kind", None) != offered.name:
-            raise ProgramError(
-                f"The entry point '{offered.name}' ({offered.value}) gave {cls!r:.90}; expected a class of types whose "
-                f"kind is '{offered.name}'."
-            )
-        register_type(cls)
+
+def _offers() -> EntryPoints:
+    # Few programs need it, and it takes its time.
+    from importlib.metadata import entry_points
+
+    return entry_points(group=GROUP)
+
+
+def _load(offered: EntryPoint) -> None:
+    try:
+        cls = offered.load()
+    except Exception as error:
+        raise ProgramError(f"The type '{offered.name}' cannot be loaded from {offered.value}: {error}.") from error
+    if getattr(cls, "kind", None) != offered.name:
+        raise ProgramError(
+            f"The entry point '{offered.name}' ({offered.value}) gave {cls!r:.90}; expected a class of types whose "
+            f"kind is '{offered.name}'."
+        )
+    register_type(cls)
 
 
 def _name(cls: type) -> str:

@@ -11,7 +11,7 @@ from holdfast.errors import ProgramError
 from holdfast.types.avro import avro_type
 from holdfast.types.contract import TypeInformation
 from holdfast.types.ddl import parse_ddl
-from holdfast.types.registry import CLASS_KINDS, python_type
+from holdfast.types.registry import CLASS_KINDS, not_loaded, python_type
 from holdfast.types.typeinfo import Types
 
 
@@ -104,4 +104,5 @@ def _unknown(type_like: Any) -> ProgramError:
         f"{type_like!r} is not a type that Holdfast knows. Use Types.*, a Spark DDL text such as 'a INT, b STRING', "
         f"a Spark DataType, an Avro schema, int, float, str, bytes, bool, date, time, datetime, Decimal, list[T], "
         f"dict[K, V], tuple[A, B], a dataclass, NamedTuple or msgspec.Struct, or None to pickle"
+        + "".join(f". {reason}" for reason in not_loaded())
     )

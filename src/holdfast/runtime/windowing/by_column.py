@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -9,7 +10,8 @@ import pyarrow as pa
 from holdfast.runtime.batch import Batch
 from holdfast.runtime.event_times import Numbers
 from holdfast.runtime.operator import MIN_WATERMARK
-from holdfast.runtime.partial_columns import Values
+from holdfast.runtime.partial_aggregates import Partial
+from holdfast.runtime.partial_columns import ArrowColumn, Values
 from holdfast.runtime.windowing.by_row import FoldingByRow
 from holdfast.runtime.windowing.folding import Groups, distinct_keys
 from holdfast.runtime.windowing.group_folding import GroupFolding, PassingWindow
@@ -40,6 +42,7 @@ class FoldingByColumn(GroupFolding):
         self._few = few
         self._known = known
         self._partials = known.aggregation.partials
+        self._writers = [_writer(partial) for partial in self._partials]
         self._taken = known.taken
         self._timed = any(one.timed for one in known.taken)
         self._state = contents.state
@@ -138,12 +141,17 @@ class FoldingByColumn(GroupFolding):
         operator = self.operator
         operator.flush(self._handed_at)
         columns = zip(*accumulators, strict=True)
-        kept = [
-            pa.array(column, partial.type_info.arrow_type())
-            for partial, column in zip(self._partials, columns, strict=True)
-        ]
+        kept = [write(column) for write, column in zip(self._writers, columns, strict=True)]
         rows = self._known.results(operator.keyed_state.key_column(keys), window, kept)
         times: tuple[Any, Any] = (None, None)
         if operator.spec.event_time:
             times = [window.max_timestamp()] * len(keys), [self._handed_at] * len(keys)
         operator.output.collect_untagged(Batch(None, *times, arrow=rows, reader=self._read_rows))
+
+
+def _writer(partial: Partial) -> Callable[[Sequence[Any]], pa.Array]:
+    """Makes a column of what is kept of several keys."""
+    if isinstance(partial.function.columns, ArrowColumn):
+        kept_as = partial.type_info.arrow_type()
+        return lambda kept: pa.array(kept, kept_as)
+    return partial.type_info.column_writer()
