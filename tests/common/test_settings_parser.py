@@ -77,6 +77,8 @@ def test_all_settings_can_be_set():
             PREFIX + "data-inline-threshold": "1 kb",
             "holdfast.epoch.max-rows": "10",
             "holdfast.epoch.max-time": "1 s",
+            "holdfast.epoch.min-interval": "30 ms",
+            "holdfast.epoch.target-latency": "50 ms",
             "holdfast.epoch.idle-wait": "1 ms",
             "holdfast.stream.interval": "5 s",
             "holdfast.stream.available-now": "true",
@@ -108,7 +110,7 @@ def test_all_settings_can_be_set():
         lease=LeaseSettings(2_000, 7_000),
     )
     assert settings.checkpoint.storage is StorageKind.FILESYSTEM
-    assert settings.epoch == EpochSettings(10, 1_000, 1, 1 << 20, 2 << 20, 5_000, True)
+    assert settings.epoch == EpochSettings(10, 1_000, 30, 50, 1, 1 << 20, 2 << 20, 5_000, True)
     assert settings.backend.local_dir == "/fast"
     assert settings.recovery == RecoverySettings("file:///c/chk-1", True, True, True)
     assert (settings.parallelism, settings.max_parallelism, settings.job_id) == (4, 64, "abc")

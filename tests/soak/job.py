@@ -46,7 +46,8 @@ class PacedReader(WrappingReader):
 
 
 class PacedNumbers(Source):
-    bounded = True
+    #: Numbers that are not due yet do not wait to be read.
+    bounded = False
 
     def __init__(self, count: int, began: float, rate: float) -> None:
         self._numbers = NumberSequenceSource(0, count - 1)

@@ -318,6 +318,21 @@ EPOCH_MAX_ROWS: Option[int] = Option(
 EPOCH_MAX_TIME: Option[int] = Option(
     "holdfast.epoch.max-time", DURATION, 2_000, "Time after which sources stop reading for this epoch.", least=1
 )
+EPOCH_MIN_INTERVAL: Option[int | None] = Option(
+    "holdfast.epoch.min-interval",
+    DURATION,
+    None,
+    "Least time from the begin of an epoch to the begin of the next. Unset: sources that have more than an epoch reads "
+    "are read again at once, others when `holdfast.epoch.target-latency` is over.",
+    default_text="auto",
+)
+EPOCH_TARGET_LATENCY: Option[int] = Option(
+    "holdfast.epoch.target-latency",
+    DURATION,
+    200,
+    "How long a row may wait for the epoch that reads it, where there are few rows. A shorter one costs more epochs; 0 "
+    "lets one follow the other at once.",
+)
 EPOCH_IDLE_WAIT: Option[int] = Option(
     "holdfast.epoch.idle-wait", DURATION, 500, "Pause before the next epoch when sources had nothing to read."
 )

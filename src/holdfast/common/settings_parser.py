@@ -175,6 +175,8 @@ def epoch_settings(configuration: Configuration) -> EpochSettings:
     return EpochSettings(
         max_rows=get(options.EPOCH_MAX_ROWS),
         max_time_ms=get(options.EPOCH_MAX_TIME),
+        min_interval_ms=get(options.EPOCH_MIN_INTERVAL),
+        target_latency_ms=get(options.EPOCH_TARGET_LATENCY),
         idle_wait_ms=get(options.EPOCH_IDLE_WAIT),
         stream_interval_ms=get(options.STREAM_INTERVAL),
         stream_available_now=get(options.STREAM_AVAILABLE_NOW),

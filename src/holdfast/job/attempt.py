@@ -22,6 +22,7 @@ from holdfast.job.engine import EngineSession, TakenInputs
 from holdfast.job.execution_graph import ExecutionGraph
 from holdfast.job.executor_watch import ExecutorWatch
 from holdfast.job.job import EpochRecord, Job, JobHistory
+from holdfast.job.pace import Pace
 from holdfast.job.placement import spread_evenly
 from holdfast.job.restore_point import RestorePoint
 from holdfast.job.running_checkpoints import RunningCheckpoints
@@ -79,6 +80,7 @@ class Attempt:
         self._accepted: tuple[tuple[str, ...], ...] = ()
         self._next_timer: int | None = None
         self._idle = False
+        self._pace = Pace(context.job.epoch)
         self._ended = False
         #: The epoch in which the input ended.
         self._last_epoch: int | None = None
@@ -149,7 +151,7 @@ class Attempt:
         self, request: CheckpointRequest | None, read_sources: bool = True, close: bool = False, drain: bool = False
     ) -> None:
         context = self._context
-        started = time.time()
+        started, began = time.time(), context.clock()
         taken = self._inputs.take(read_sources, drain)
         spec = self._spec(request, read_sources, close, drain, taken)
         # The last snapshots of a job are waited for in the tasks, which may take long.
@@ -169,6 +171,7 @@ class Attempt:
             )
         )
         self._idle = rows == 0
+        self._pace.epoch_ended(began, rows, any(a.more for a in acknowledgements))
         if request is not None:
             assert spec.writer is not None
             own = self._inputs.store(spec.writer, self._number)
@@ -252,7 +255,10 @@ class Attempt:
     # -- between epochs
 
     def _wait(self) -> None:
-        """After an epoch without rows: sleep until sources may have something, a timer or a checkpoint is due."""
+        """Sleep until the next epoch is to begin; after one without rows, until sources may have something, a timer or
+        a checkpoint is due.
+        """
+        self._context.control.sleep(self._pace.pause_ms(self._context.clock()) / 1000, unless=self._asked)
         if not self._idle and not self._inputs.alone:
             return
         coordinator, now = self._context.checkpoints.coordinator, self._context.clock()
@@ -265,8 +271,10 @@ class Attempt:
         self._context.control.sleep((min(due) - now) / 1000, unless=self._called)
 
     def _called(self) -> bool:
-        asked = self._context.control.rescaling is not None or self._context.checkpoints.coordinator.is_asked_for_one()
-        return asked or self._inputs.waiting()
+        return self._asked() or self._inputs.waiting()
+
+    def _asked(self) -> bool:
+        return self._context.control.rescaling is not None or self._context.checkpoints.coordinator.is_asked_for_one()
 
     def _due_snapshot(self) -> CheckpointRequest | None:
         """What the next epoch carries: what was asked for or is due, or what an input waits for."""

@@ -142,6 +142,11 @@ class Chain:
                 return
         self._finish()
 
+    @property
+    def has_more(self) -> bool:
+        """Whether its source has more than it was to read in this epoch, as far as that is known."""
+        return isinstance(self.head, SourceOperator) and not self.finished and self.head.has_more
+
     def drain_source(self) -> None:
         """Whatever the source has left, here its rows end."""
         if isinstance(self.head, SourceOperator) and not self.finished:

@@ -20,6 +20,8 @@ class SourceOperator(FunctionOperator):
 
     def __init__(self, spec: OperatorSpec) -> None:
         super().__init__(spec)
+        #: Whether it has more than it was to read in this epoch, as far as that is known.
+        self.has_more = False
         if isinstance(self.body, Source):
             self.function = ReadingFunction(self.body)
 
@@ -36,6 +38,9 @@ class SourceOperator(FunctionOperator):
             except BaseException as error:
                 raise self.failure(error, "the source could not be read") from error
             if rows_read is None:
+                # One that comes to an end has all its rows before it; of another it is only known when it is stopped.
+                stopped = self.rows_in >= rows or time.monotonic() >= limit.deadline
+                self.has_more = not self.ended and (self.body.bounded or stopped)
                 return
             batch = rows_read if isinstance(rows_read, Batch) else Batch(rows_read)
             self.rows_in += len(batch)

@@ -148,6 +148,8 @@ class Acknowledgement(msgspec.Struct, frozen=True):
     next_timer: int | None = None
     #: Nothing more will come out of any operator of this task.
     ended: bool = False
+    #: A source of this task has more than it was to read in this epoch, as far as it knows.
+    more: bool = False
     #: Bytes of snapshots that were read to rebuild state, indexes of files and what is inside ``_metadata`` included.
     restored_bytes: int = 0
     #: What became of restored state that had another version or type.

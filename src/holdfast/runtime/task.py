@@ -274,6 +274,7 @@ class TaskRun:
             trigger_id=self._trigger_id,
             next_timer=next_timer,
             ended=all(c.finished for c in chains),
+            more=any(c.has_more for c in chains),
             restored_bytes=task.restored_bytes,
             migrations=tuple(task.take_migrations()),
             warnings=tuple(task.take_warnings()),

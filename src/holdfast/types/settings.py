@@ -173,6 +173,9 @@ class EpochSettings:
 
     max_rows: int = 500_000
     max_time_ms: int = 2_000
+    #: The least time from the begin of an epoch to that of the next; None: as the target latency wants it.
+    min_interval_ms: int | None = None
+    target_latency_ms: int = 200
     idle_wait_ms: int = 500
     envelope_bytes: int = 2 << 20
     max_row_bytes: int = 64 << 20
