@@ -24,7 +24,8 @@ from benchmarks.environments import CACHE
 from benchmarks.jobs.protocol import Epoch
 from benchmarks.tables import Cell, Table
 
-_FILES_PER_SECOND = 10
+#: How often a file appears.
+FILES_PER_SECOND = 10
 _SECONDS = {Size.FULL: 60, Size.QUICK: 40, Size.TINY: 24}
 _REPEATS = {Size.FULL: 3, Size.QUICK: 1, Size.TINY: 1}
 #: Who takes part, by rows per second.
@@ -40,7 +41,7 @@ def measure(size: Size) -> Sequence[Table]:
     for rate, contestants in _RATES.items():
         if size is Size.TINY and rate != min(_RATES):
             continue
-        shape = Shape(rate * _SECONDS[size], _KEYS, rate * FILES_OF_EPOCH // _FILES_PER_SECOND)
+        shape = Shape(rate * _SECONDS[size], _KEYS, rate * FILES_OF_EPOCH // FILES_PER_SECOND)
         entries = select("average", contestants)
         taken: dict[str, list[tuple[float, float]]] = {entry.name: [] for entry in entries}
         errors: dict[str, str] = {}
@@ -105,7 +106,7 @@ class Feeder:
     def _feed(self) -> None:
         started = time.time()
         for number, path in enumerate(self._files):
-            if self._stopped.wait(max(0.0, started + number / _FILES_PER_SECOND - time.time())):
+            if self._stopped.wait(max(0.0, started + number / FILES_PER_SECOND - time.time())):
                 return
             # Complete when it appears. Copied under a hidden name where the directory is on another file system.
             hidden = self._directory / f".{path.name}"

@@ -103,6 +103,17 @@ def _facts(entry: Path) -> tuple[int, str, int] | None:
     return int(fields["PPid"]), fields["Name"], int(fields.get("RssAnon", "0 kB").split()[0]) * 1024
 
 
+def cpu_seconds(root: int) -> dict[str, float]:
+    """What a process and all below it have used of processors, by kind, with their children that have ended."""
+    used = {"python": 0.0, "jvm": 0.0}
+    for pid in [root, *_below(root)]:
+        with contextlib.suppress(OSError):
+            name, _, rest = (Path("/proc") / str(pid) / "stat").read_text().partition(" (")[2].rpartition(") ")
+            ticks = sum(int(field) for field in rest.split()[11:15])
+            used["jvm" if name == "java" else "python"] += ticks / os.sysconf("SC_CLK_TCK")
+    return used
+
+
 def python_workers(root: int) -> list[int]:
     """Spark's Python workers below a process: those that a daemon of Spark has forked."""
     return [pid for pid in _below(root) if _is_daemon(pid) and _is_daemon(_parent(pid))]

@@ -80,6 +80,7 @@ def test_all_settings_can_be_set():
             "holdfast.epoch.min-interval": "30 ms",
             "holdfast.epoch.target-latency": "50 ms",
             "holdfast.epoch.idle-wait": "1 ms",
+            "holdfast.epoch.max-idle-wait": "2 ms",
             "holdfast.stream.interval": "5 s",
             "holdfast.stream.available-now": "true",
             "holdfast.exchange.envelope-bytes": "1 mb",
@@ -110,7 +111,7 @@ def test_all_settings_can_be_set():
         lease=LeaseSettings(2_000, 7_000),
     )
     assert settings.checkpoint.storage is StorageKind.FILESYSTEM
-    assert settings.epoch == EpochSettings(10, 1_000, 30, 50, 1, 1 << 20, 2 << 20, 5_000, True)
+    assert settings.epoch == EpochSettings(10, 1_000, 30, 50, 1, 2, 1 << 20, 2 << 20, 5_000, True)
     assert settings.backend.local_dir == "/fast"
     assert settings.recovery == RecoverySettings("file:///c/chk-1", True, True, True)
     assert (settings.parallelism, settings.max_parallelism, settings.job_id) == (4, 64, "abc")

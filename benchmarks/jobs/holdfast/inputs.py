@@ -16,8 +16,6 @@ from holdfast.spark.session import obtain_session
 
 #: How often a live directory is listed.
 DISCOVERY_MS = 100
-#: As in a session that a program with DataFrames starts itself: not with options for a JVM that has little to do.
-_BUSY_SPARK = {"spark.driver.defaultJavaOptions": ""}
 
 
 class TimeColumn(TimestampAssigner):
@@ -51,7 +49,7 @@ class Inputs:
 
     def stream(self, name: str) -> DataStream:
         """The same rows as a stream of Spark's, an epoch in a micro-batch."""
-        frame = spark_streaming.table(obtain_session({**SPARK_SETTINGS, **_BUSY_SPARK}), self.arguments, name)
+        frame = spark_streaming.table(obtain_session(SPARK_SETTINGS), self.arguments, name)
         if "time" in COLUMNS[name]:
             frame = spark_streaming.timed(frame)
         return self.env.from_data_frame(frame, name).uid(name)

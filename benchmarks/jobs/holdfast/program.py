@@ -80,6 +80,8 @@ def configuration(arguments: JobArguments, spark_settings: Mapping[str, str] = S
     if arguments.live:
         # An epoch reads whatever has come, as the peers' micro-batches do.
         config.set_string("holdfast.epoch.idle-wait", "20 ms")
+        config.set_string("holdfast.epoch.max-idle-wait", "20 ms")
+        config.set_string("holdfast.epoch.target-latency", "0 ms")
     else:
         # Epochs of the same size as the peers' micro-batches, however slow the machine.
         config.set_string("holdfast.epoch.max-rows", str(arguments.epoch_rows))

@@ -291,6 +291,11 @@ class CheckpointCoordinator:
         """Functions are notified of it with the next epoch."""
         self._notifications.append(Notification(NotificationKind.COMPLETE, checkpoint_id))
 
+    @property
+    def has_notifications(self) -> bool:
+        """Whether functions are to be notified of something."""
+        return bool(self._notifications)
+
     def take_notifications(self) -> list[Notification]:
         """Notifications since the last call, in order, for the next epoch to carry."""
         taken, self._notifications = self._notifications, []

@@ -336,6 +336,13 @@ EPOCH_TARGET_LATENCY: Option[int] = Option(
 EPOCH_IDLE_WAIT: Option[int] = Option(
     "holdfast.epoch.idle-wait", DURATION, 500, "Pause before the next epoch when sources had nothing to read."
 )
+EPOCH_MAX_IDLE_WAIT: Option[int] = Option(
+    "holdfast.epoch.max-idle-wait",
+    DURATION,
+    10_000,
+    "An epoch begins at least so often, although the driver sees that no source has anything: directories without new "
+    "files, topics without new records. Of other sources only an epoch can tell, after `holdfast.epoch.idle-wait`.",
+)
 STREAM_INTERVAL: Option[int] = Option(
     "holdfast.stream.interval",
     DURATION,

@@ -178,6 +178,7 @@ def epoch_settings(configuration: Configuration) -> EpochSettings:
         min_interval_ms=get(options.EPOCH_MIN_INTERVAL),
         target_latency_ms=get(options.EPOCH_TARGET_LATENCY),
         idle_wait_ms=get(options.EPOCH_IDLE_WAIT),
+        max_idle_wait_ms=get(options.EPOCH_MAX_IDLE_WAIT),
         stream_interval_ms=get(options.STREAM_INTERVAL),
         stream_available_now=get(options.STREAM_AVAILABLE_NOW),
         envelope_bytes=get(options.ENVELOPE_BYTES),

@@ -28,6 +28,7 @@ from holdfast.job.restore_point import restore_rules
 from holdfast.job.untrusted import pickled_in, refuse_pickled
 from holdfast.runtime.plan import TaskOptions
 from holdfast.runtime.sink import TwoPhaseCommitSink
+from holdfast.runtime.source import Source, SourceFunction
 from holdfast.state.backends import load_backend
 from holdfast.state.handles import CheckpointMetadata
 from holdfast.state.keys import KEY_HASH
@@ -87,6 +88,11 @@ def plan_job_of(graph: JobGraph, program: StreamGraph, store_name: str) -> Job:
         recovery=settings.recovery,
         sinks=sinks,
         data_frames=planned.data_frames,
+        endless_sources=tuple(
+            o.node.body
+            for o in graph.operators
+            if isinstance(o.node.body, (Source, SourceFunction)) and not o.node.body.bounded
+        ),
         zookeeper=settings.zookeeper,
         replan=replan,
     )

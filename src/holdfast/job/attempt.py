@@ -24,6 +24,7 @@ from holdfast.job.executor_watch import ExecutorWatch
 from holdfast.job.job import EpochRecord, Job, JobHistory
 from holdfast.job.pace import Pace
 from holdfast.job.placement import spread_evenly
+from holdfast.job.quiet_sources import QuietSources
 from holdfast.job.restore_point import RestorePoint
 from holdfast.job.running_checkpoints import RunningCheckpoints
 from holdfast.job.transactions import SinkTransactions
@@ -34,6 +35,8 @@ logger = logging.getLogger(__name__)
 
 #: A final checkpoint that fails is tried again so often.
 _FINAL_TRIES = 3
+#: Sources are looked at no sooner again, whatever the pause between idle epochs.
+_LOOK_MS = 100
 #: In that time Spark's streams mostly have another micro-batch, if they have one at all.
 _NEXT_MICRO_BATCH_MS = 300
 
@@ -79,8 +82,10 @@ class Attempt:
         self._point = point
         self._accepted: tuple[tuple[str, ...], ...] = ()
         self._next_timer: int | None = None
-        self._idle = False
+        #: When the last epoch began, if it read nothing and its sources had no more.
+        self._idle_since: int | None = None
         self._pace = Pace(context.job.epoch)
+        self._quiet = QuietSources(context.job.endless_sources, context.clock)
         self._ended = False
         #: The epoch in which the input ended.
         self._last_epoch: int | None = None
@@ -142,6 +147,7 @@ class Attempt:
     def _let_go(self) -> None:
         self._checkpoints.abandon()
         self._inputs.close()
+        self._quiet.close()
         self._watch.close()
         self._runner.close()
 
@@ -170,8 +176,9 @@ class Attempt:
                 self._number, spec.epoch, rows, started, time.time(), request.checkpoint_id if request else None
             )
         )
-        self._idle = rows == 0
-        self._pace.epoch_ended(began, rows, any(a.more for a in acknowledgements))
+        more = any(a.more for a in acknowledgements)
+        self._idle_since = began if rows == 0 and not more else None
+        self._pace.epoch_ended(began, rows, more)
         if request is not None:
             assert spec.writer is not None
             own = self._inputs.store(spec.writer, self._number)
@@ -259,16 +266,35 @@ class Attempt:
         a checkpoint is due.
         """
         self._context.control.sleep(self._pace.pause_ms(self._context.clock()) / 1000, unless=self._asked)
-        if not self._idle and not self._inputs.alone:
+        if self._idle_since is None and not self._inputs.alone:
             return
-        coordinator, now = self._context.checkpoints.coordinator, self._context.clock()
-        checkpoint = coordinator.next_due()
-        if checkpoint is not None and not self._idle and not self._inputs.want_checkpoint:
+        idle_wait = self._job.epoch.idle_wait_ms
+        self._sleep(idle_wait)
+        while self._has_nothing_to_do():
+            self._sleep(max(idle_wait, _LOOK_MS))
+
+    def _sleep(self, most_ms: int) -> None:
+        left = min(self._next_due() - self._context.clock(), most_ms)
+        self._context.control.sleep(left / 1000, unless=self._called)
+
+    def _next_due(self) -> int:
+        """When an epoch has to begin although no source has anything."""
+        now = self._context.clock()
+        checkpoint = self._context.checkpoints.coordinator.next_due()
+        if checkpoint is not None and self._idle_since is None and not self._inputs.want_checkpoint:
             # Streams have just been read: a checkpoint that is due comes with what they have next, not before it.
             checkpoint = max(checkpoint, now + _NEXT_MICRO_BATCH_MS)
-        due = [now + self._job.epoch.idle_wait_ms]
-        due += [t for t in (self._next_timer, checkpoint) if t is not None]
-        self._context.control.sleep((min(due) - now) / 1000, unless=self._called)
+        longest = (self._idle_since if self._idle_since is not None else now) + self._job.epoch.max_idle_wait_ms
+        return min(t for t in (longest, self._next_timer, checkpoint) if t is not None)
+
+    def _has_nothing_to_do(self) -> bool:
+        """Whether an epoch would read nothing, and nothing else asks for one."""
+        if self._idle_since is None or self._called() or self._context.control.cancelled:
+            return False
+        self._checkpoints.settle()
+        if self._context.checkpoints.coordinator.has_notifications or self._next_due() <= self._context.clock():
+            return False
+        return self._quiet.had_nothing_since(self._idle_since)
 
     def _called(self) -> bool:
         return self._asked() or self._inputs.waiting()

@@ -12,6 +12,7 @@ from holdfast.checkpoint.job import JobFacts
 from holdfast.runtime.event_time_column import EventTimeColumn
 from holdfast.runtime.plan import JobPlan
 from holdfast.runtime.sink import TwoPhaseCommitSink
+from holdfast.runtime.source import Source, SourceFunction
 from holdfast.state.handles import StateMigrated
 from holdfast.types.settings import (
     CheckpointSettings,
@@ -68,6 +69,8 @@ class Job:
     recovery: RecoverySettings
     sinks: Mapping[str, TwoPhaseCommitSink]
     data_frames: tuple[DataFrameInput, ...] = ()
+    #: Those without an end, which the driver may look at.
+    endless_sources: tuple[Source | SourceFunction, ...] = ()
     #: None: a job is led by the driver that holds the lock of its directory.
     zookeeper: ZooKeeperSettings | None = None
     #: This job with another parallelism, for operators that set none of their own. ProgramError where that cannot

@@ -11,7 +11,7 @@ list, and are hosted by ``ReadingFunction``.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -51,6 +51,25 @@ class ReadLimit:
     deadline: float  # time.monotonic() of the task's process
 
 
+class SourceWatch(ABC):
+    """What a driver can learn of a source without a task, so that a job whose sources have nothing runs no epoch.
+
+    It is made for each attempt, and used by one thread of the driver alone.
+    """
+
+    #: An epoch that begins so much later than a change was seen finds what there is to read.
+    settles_ms: int = 0
+
+    @abstractmethod
+    def look(self) -> Hashable:
+        """Something that differs from what it was whenever there may be more to read. It is called about twice a
+        second while the job has nothing to do; an error counts as a change, and the epoch behind it says what is wrong.
+        """
+
+    def close(self) -> None:
+        """The attempt has ended."""
+
+
 class SourceFunction(Function):
     """A source of one subtask that is written as a function: it may have operator state and be notified of checkpoints.
 
@@ -70,6 +89,10 @@ class SourceFunction(Function):
         """Rows of this epoch, in lists, at most ``limit.rows`` of them; they count as read when the iterator is
         exhausted. Must not wait for data.
         """
+
+    def watch(self) -> SourceWatch | None:
+        """How the driver sees that there may be more; None: only an epoch can tell."""
+        return None
 
 
 class ParallelSourceFunction(SourceFunction):
@@ -141,6 +164,10 @@ class Source(ABC):
 
     @abstractmethod
     def create_reader(self, context: ReaderContext) -> SourceReader: ...
+
+    def watch(self) -> SourceWatch | None:
+        """How the driver sees that there may be more; None: only an epoch can tell. Of sources without an end."""
+        return None
 
 
 def positions_of(source: Source) -> ListStateDescriptor:

@@ -41,6 +41,10 @@ class SplitTimes:
         """The highest time of the slowest active split; with none active, nothing new is known."""
         return min(self._active(now).values(), default=MIN_WATERMARK)
 
+    def quiet_since(self) -> Iterable[int]:
+        """Since when each split has had no rows."""
+        return self._quiet_since.values()
+
     def stored(self) -> list[tuple[str, int]]:
         return sorted(self._highest.items())
 

@@ -33,6 +33,8 @@ class TimestampsAndWatermarksOperator(Operator):
     def bind_state(self) -> None:
         self._highest = MIN_WATERMARK
         self._quiet_since = self.environment.clock()
+        #: The time of the last look at who is idle.
+        self._fired_at = self._quiet_since
         self._state = self.environment.operator_state.get_union_list_state(
             ListStateDescriptor("_watermark", Types.LONG())
         )
@@ -86,6 +88,7 @@ class TimestampsAndWatermarksOperator(Operator):
 
     def fire_processing_timers(self, now: int) -> None:
         """A split that has become idle no longer holds back the others."""
+        self._fired_at = now
         if self._splits is not None and self.body.idleness_ms is not None:
             self._highest = max(self._highest, self._splits.slowest(now))
             self._emit()
@@ -95,6 +98,14 @@ class TimestampsAndWatermarksOperator(Operator):
         # Watermarks from upstream end here, but for the last one.
         if watermark == MAX_WATERMARK:
             super().process_watermark(watermark)
+
+    def next_processing_timer(self) -> int | None:
+        """When it becomes idle, or one of its splits, if nothing comes until then."""
+        idleness = self.body.idleness_ms
+        if idleness is None:
+            return None
+        quiet_since = [self._quiet_since, *(self._splits.quiet_since() if self._splits is not None else ())]
+        return min((since + idleness for since in quiet_since if since + idleness > self._fired_at), default=None)
 
     @property
     def idle(self) -> bool:

@@ -55,9 +55,6 @@ _SOCKET_DIRECTORY = "spark.python.unix.domain.socket.dir"
 #: With more, Spark refuses the name of the directory.
 _LONGEST_DIRECTORY = 61
 
-#: What Spark has to do in such a session is little, and to compile it as if it were much takes a core for minutes.
-_JAVA_OPTIONS = {"spark.driver.defaultJavaOptions": "-XX:TieredStopAtLevel=1"}
-
 #: Since then Spark deletes the shuffles of a query when that has ended.
 _DELETES_SHUFFLES = (4, 1)
 
@@ -98,7 +95,7 @@ def unchecked_session(settings: Mapping[str, str], internals: bool = True) -> Sp
     if version_of(pyspark.__version__) < _DELETES_SHUFFLES:
         # Before, their files go with the driver's garbage alone, and it looks for that twice an hour.
         chosen.setdefault("spark.cleaner.periodicGC.interval", "1min")
-    chosen = {**(_JAVA_OPTIONS if _starts_java(chosen) else {}), **_sockets(chosen), **chosen}
+    chosen = {**_sockets(chosen), **chosen}
     for key, value in chosen.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()

@@ -177,6 +177,7 @@ class EpochSettings:
     min_interval_ms: int | None = None
     target_latency_ms: int = 200
     idle_wait_ms: int = 500
+    max_idle_wait_ms: int = 10_000
     envelope_bytes: int = 2 << 20
     max_row_bytes: int = 64 << 20
     #: Of the query that reads Spark's streams.

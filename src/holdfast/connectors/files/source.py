@@ -16,6 +16,7 @@ from holdfast.connectors.files.reader import Discovery, FileOrder, FileSourceRea
 from holdfast.connectors.files.stored_position import STORED_TYPE, StoredPosition
 from holdfast.connectors.files.text import TextLineFormat
 from holdfast.connectors.files.tree import FileTree
+from holdfast.connectors.files.watch import TreeWatch
 from holdfast.errors import ProgramError
 from holdfast.runtime.output_tag import OutputTag
 from holdfast.runtime.source import ReaderContext, Source
@@ -162,6 +163,10 @@ class FileSource(Source):
 
     def create_reader(self, context: ReaderContext) -> FileSourceReader:
         return FileSourceReader(self._selection.tree(), self._resolved(), self._rules, context)
+
+    def watch(self) -> TreeWatch | None:
+        interval = self._rules.discovery.interval_ms
+        return None if interval is None else TreeWatch(self._selection.tree(), interval)
 
     def __getstate__(self) -> dict[str, Any]:
         self._resolved()

@@ -38,14 +38,21 @@ def list_offsets(
     settings: Mapping[str, Any], partitions: Iterable[tuple[str, int]], spec: Any
 ) -> dict[tuple[str, int], int]:
     """What an ``OffsetSpec`` is for each partition, counting what transactions have not committed yet."""
-    kafka = library()
     # Held until the answers are there: they come through it.
     admin = admin_client(connection_settings(settings))
+    return offsets_from(admin, partitions, spec, REQUEST_SECONDS)
+
+
+def offsets_from(
+    admin: Any, partitions: Iterable[tuple[str, int]], spec: Any, seconds: float
+) -> dict[tuple[str, int], int]:
+    """As ``list_offsets``, through a client that is there already and stays."""
+    kafka = library()
     asked = {kafka.TopicPartition(topic, number): spec for topic, number in partitions}
     answers = admin.list_offsets(
-        asked, isolation_level=kafka.IsolationLevel.READ_UNCOMMITTED, request_timeout=REQUEST_SECONDS
+        asked, isolation_level=kafka.IsolationLevel.READ_UNCOMMITTED, request_timeout=seconds
     )
-    return {(at.topic, at.partition): answer.result(REQUEST_SECONDS).offset for at, answer in answers.items()}
+    return {(at.topic, at.partition): answer.result(seconds).offset for at, answer in answers.items()}
 
 
 def connection_settings(settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from holdfast.connectors.kafka.client import library
 from holdfast.connectors.kafka.offsets import KafkaOffsetsInitializer
 from holdfast.connectors.kafka.reader import KafkaSourceReader, ReadingOptions
 from holdfast.connectors.kafka.topics import Subscription
+from holdfast.connectors.kafka.watch import TopicWatch
 from holdfast.connectors.serialization import DeserializationSchema
 from holdfast.errors import ProgramError
 from holdfast.runtime.source import ReaderContext, Source
@@ -66,6 +67,9 @@ class KafkaSource(Source):
 
     def create_reader(self, context: ReaderContext) -> KafkaSourceReader:
         return KafkaSourceReader(self._id, self._options, context)
+
+    def watch(self) -> TopicWatch:
+        return TopicWatch(self._options.subscription, self._options.settings)
 
 
 class KafkaSourceBuilder:
