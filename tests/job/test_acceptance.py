@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import pytest
 
 from holdfast.errors import IncompleteInputError, MixedExecutionError
 from holdfast.job.acceptance import accept_epoch
 from holdfast.runtime.envelope import GROUP_SIZE
-from holdfast.runtime.epoch import Acknowledgement
+from holdfast.runtime.epoch import Acknowledgement, Consumed
 
 EPOCH, LEVELS, SLOTS = 4, 3, 2
 
@@ -17,24 +19,38 @@ def nonce(level: int, slot: int, group: int = 0) -> str:
     return f"{group}-{level}-{slot}"
 
 
+def sender_id(group: int, index: int) -> int:
+    return group * GROUP_SIZE + index
+
+
 def acknowledgements(partitions: dict[int, int] | None = None) -> list[Acknowledgement]:
-    """A complete epoch: each task read all tasks of the level before; level 1 read the partitions of DataFrames too."""
+    """A complete epoch. Each task read two messages of every task of the level before, and one of each partition of
+    DataFrames; but the tasks of slot 1 send nothing to slot 0.
+    """
     partitions = partitions or {}
-    found = [
-        Acknowledgement(group, 0, index, EPOCH, nonce(0, index, group), {})
-        for group, count in partitions.items()
-        for index in range(count)
-    ]
+    frames = [(group, index) for group, count in partitions.items() for index in range(count)]
+    every = {slot: 1 for slot in range(SLOTS)}
+    found = [Acknowledgement(group, 0, index, EPOCH, nonce(0, index, group), {}, every) for group, index in frames]
     for level in range(LEVELS):
-        consumed = {slot: nonce(level - 1, slot) for slot in range(SLOTS)} if level else {}
-        if level == 1:
-            consumed |= {
-                group * GROUP_SIZE + index: nonce(0, index, group)
-                for group, count in partitions.items()
-                for index in range(count)
-            }
-        found += [Acknowledgement(0, level, slot, EPOCH, nonce(level, slot), consumed) for slot in range(SLOTS)]
+        for slot in range(SLOTS):
+            heard = [] if level == 0 else [sender for sender in range(SLOTS) if (sender, slot) != (1, 0)]
+            consumed = {sender: Consumed(nonce(level - 1, sender), 2) for sender in heard}
+            if level == 1:
+                consumed |= {sender_id(*each): Consumed(nonce(0, each[1], each[0]), 1) for each in frames}
+            sent = {to: 2 for to in range(SLOTS) if (slot, to) != (1, 0)}
+            found.append(Acknowledgement(0, level, slot, EPOCH, nonce(level, slot), consumed, sent))
     return found
+
+
+def changed(
+    found: list[Acknowledgement], task: tuple[int, int, int], **changes: Any
+) -> list[Acknowledgement]:
+    """The same with another acknowledgement of (group, level, slot)."""
+    return [msgspec.structs.replace(a, **changes) if (a.group, a.level, a.slot) == task else a for a in found]
+
+
+def of(found: list[Acknowledgement], task: tuple[int, int, int]) -> Acknowledgement:
+    return next(a for a in found if (a.group, a.level, a.slot) == task)
 
 
 def accept(found: list[Acknowledgement], partitions: dict[int, int] | None = None) -> tuple[tuple[str, ...], ...]:
@@ -92,41 +108,71 @@ def test_two_executions_of_one_task_fail_the_epoch() -> None:
 @pytest.mark.parametrize(("level", "sender"), [(1, 0), (1, 1), (2, 0), (1, GROUP_SIZE + 1)])
 def test_a_consumer_that_read_another_execution_fails_the_epoch(level: int, sender: int) -> None:
     partitions = {1: 2}
-    found = acknowledgements(partitions)
-    position = next(i for i, a in enumerate(found) if (a.group, a.level, a.slot) == (0, level, 1))
-    found[position] = msgspec.structs.replace(found[position], consumed={**found[position].consumed, sender: "another"})
+    found, task = acknowledgements(partitions), (0, level, 1)
+    mixed = {**of(found, task).consumed, sender: Consumed("another", 2)}
     with pytest.raises(
         MixedExecutionError, match=f"slot 1 of level {level} read execution another of its sender {sender % GROUP_SIZE}"
     ):
-        accept(found, partitions)
+        accept(changed(found, task, consumed=mixed), partitions)
 
 
 @pytest.mark.parametrize("partitions", [{}, {1: 2}])
-@pytest.mark.parametrize("level", [1, 2])
-def test_a_consumer_that_read_less_than_all_senders_fails_the_epoch(partitions: dict[int, int], level: int) -> None:
+@pytest.mark.parametrize("task", [(0, 1, 0), (0, 1, 1), (0, 2, 0), (0, 2, 1)])
+def test_messages_that_nobody_read_fail_the_epoch(partitions: dict[int, int], task: tuple[int, int, int]) -> None:
+    """All messages of a sender to a receiver are lost: to the receiver it looks as if the sender had nothing to say."""
     found = acknowledgements(partitions)
-    position = next(i for i, a in enumerate(found) if a.level == level)
-    consumed = dict(found[position].consumed)
-    consumed.popitem()
-    found[position] = msgspec.structs.replace(found[position], consumed=consumed)
-    with pytest.raises(IncompleteInputError, match=f"slot 0 of level {level} read from senders"):
-        accept(found, partitions)
+    for lost in of(found, task).consumed:
+        less = {sender: read for sender, read in of(found, task).consumed.items() if sender != lost}
+        with pytest.raises(IncompleteInputError, match=f"slot {task[2]} of level {task[1]} read nothing of its sender"):
+            accept(changed(found, task, consumed=less), partitions)
 
 
-def test_a_consumer_that_read_somebody_else_fails_the_epoch() -> None:
+def test_a_silent_execution_is_none_that_somebody_read() -> None:
+    """The first execution of a task sent something, which was read; the one that counts sent nothing."""
     found = acknowledgements()
-    found[-1] = msgspec.structs.replace(found[-1], consumed={**found[-1].consumed, 7: "x"})
-    with pytest.raises(IncompleteInputError, match="not those of the level before"):
+    silent = changed(found, (0, 0, 1), sent={})
+    with pytest.raises(IncompleteInputError, match=r"slot 1 of level 1 read 2 messages of its sender 1 .*sent 0"):
+        accept(silent)
+
+
+def test_an_execution_that_sent_to_somebody_who_heard_of_no_execution_fails_the_epoch() -> None:
+    """The first execution of a task was silent, and the one that counts was not."""
+    found = changed(acknowledgements(), (0, 1, 1), sent={0: 1, 1: 2})
+    with pytest.raises(IncompleteInputError, match=r"slot 0 of level 2 read nothing of its sender 1 .*sent 1 messages"):
         accept(found)
 
 
+@pytest.mark.parametrize("read", [1, 3])
+def test_a_consumer_that_read_less_or_more_than_was_sent_fails_the_epoch(read: int) -> None:
+    found, task = acknowledgements(), (0, 2, 1)
+    other = {**of(found, task).consumed, 0: Consumed(nonce(1, 0), read)}
+    with pytest.raises(IncompleteInputError, match=f"slot 1 of level 2 read {read} messages of its sender 0 .*sent 2"):
+        accept(changed(found, task, consumed=other))
+
+
+def test_a_consumer_that_read_somebody_else_fails_the_epoch() -> None:
+    found, task = acknowledgements(), (0, 2, 1)
+    other = {**of(found, task).consumed, 7: Consumed("x", 1)}
+    with pytest.raises(IncompleteInputError, match="read from sender 7, which is none of the level before"):
+        accept(changed(found, task, consumed=other))
+
+
+def test_what_the_last_level_sends_is_for_the_driver_alone() -> None:
+    assert accept(changed(acknowledgements(), (0, 2, 0), sent={0: 5, 1: 7})) == accept(acknowledgements())
+
+
 def test_a_job_that_reads_nothing_but_data_frames_has_no_tasks_in_level_0() -> None:
-    found = [Acknowledgement(1, 0, 0, EPOCH, nonce(0, 0, 1), {})]
-    for level, consumed in ((1, {GROUP_SIZE: nonce(0, 0, 1)}), (2, {slot: nonce(1, slot) for slot in range(SLOTS)})):
-        found += [Acknowledgement(0, level, slot, EPOCH, nonce(level, slot), consumed) for slot in range(SLOTS)]
+    frame = Acknowledgement(1, 0, 0, EPOCH, nonce(0, 0, 1), {}, {0: 1})
+    found = [frame]
+    for level in (1, 2):
+        for slot in range(SLOTS):
+            consumed = {slot: Consumed(nonce(1, slot), 1)} if level == 2 else {}
+            if (level, slot) == (1, 0):
+                consumed = {GROUP_SIZE: Consumed(frame.nonce, 1)}
+            found.append(Acknowledgement(0, level, slot, EPOCH, nonce(level, slot), consumed, {slot: 1}))
     expected = ((), ("0-1-0", "0-1-1"), ("0-2-0", "0-2-1"))
     assert accept_epoch(found, EPOCH, range(1, LEVELS), SLOTS, {1: 1}) == expected
-    without_rows = [msgspec.structs.replace(a, consumed={}) if a.level == 1 else a for a in found[1:]]
+    without_rows = changed(found[1:], (0, 1, 0), consumed={})
     assert accept_epoch(without_rows, EPOCH, range(1, LEVELS), SLOTS, {}) == expected
     with pytest.raises(IncompleteInputError, match=r"none of the job's: \(0, 0, 0\)"):
         accept_epoch([*found, Acknowledgement(0, 0, 0, EPOCH, "x", {})], EPOCH, range(1, LEVELS), SLOTS, {1: 1})

@@ -25,7 +25,7 @@ def told(plan: JobPlan, ended: bool) -> list[Acknowledgement]:
             1,
             "n",
             {},
-            tuple(OperatorProgress(o.operator_id, slot, 10, 20, 5, ended) for o in chain.operators),
+            progress=tuple(OperatorProgress(o.operator_id, slot, 10, 20, 5, ended) for o in chain.operators),
             executor="host/1",
         )
         for chain in plan.chains

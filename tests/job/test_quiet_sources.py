@@ -76,8 +76,9 @@ def test_a_change_wants_an_epoch_that_begins_when_it_has_settled() -> None:
     assert sources.had_nothing_since(5_300)
 
 
-def test_one_that_nobody_can_see_is_never_quiet() -> None:
-    assert not QuietSources([Watched(Sign()), Watched(None)], Clock()).had_nothing_since(1_000_000)
+@pytest.mark.parametrize(("watches", "visible"), [([Sign()], True), ([Sign(), None], False), ([], True)])
+def test_all_of_them_have_to_be_visible(watches: list[SourceWatch | None], visible: bool) -> None:
+    assert QuietSources([Watched(watch) for watch in watches], Clock()).visible is visible
 
 
 def test_an_error_is_a_change_and_so_is_its_end() -> None:

@@ -7,7 +7,6 @@ import pytest
 from holdfast.errors import ProgramError, RowTypeError
 from holdfast.runtime.batch import Batch
 from holdfast.runtime.envelope import (
-    CONTROL_EDGE,
     COORDINATOR_EDGE,
     ChannelStatus,
     Envelope,
@@ -60,7 +59,7 @@ def test_large_batches_are_cut_and_keep_their_order() -> None:
 
 
 def test_envelopes_leave_before_the_epoch_ends_once_they_are_large_enough() -> None:
-    outbox = Outbox(1, 1)
+    outbox = Outbox(1)
     wire = Wire(edge_of(Global(), Types.STRING(), 1), TaskOptions(envelope_bytes=1000))
     wire.router.begin_epoch(outbox)
     for _ in range(3):
@@ -98,9 +97,9 @@ def test_a_row_of_another_type_is_refused_with_the_row() -> None:
 
 
 def test_the_barrier_rides_in_each_links_last_envelope_with_its_count() -> None:
-    wire = Wire(edge_of(KeyGroupHash(LONG, 4, selector=lambda v: v), LONG, 2), TaskOptions(envelope_bytes=200), slots=3)
+    wire = Wire(edge_of(KeyGroupHash(LONG, 4, selector=lambda v: v), LONG, 2), TaskOptions(envelope_bytes=200))
     sent = wire.epoch(*(Batch(list(range(20 * i, 20 * i + 20))) for i in range(6)))
-    for slot in range(3):
+    for slot in range(2):
         link = sorted((e for e in sent if e.slot == slot), key=lambda e: e.sequence)
         assert [e.sequence for e in link] == list(range(len(link)))
         barriers = [unpack_header(e.payload)[0].barrier for e in link]
@@ -108,11 +107,16 @@ def test_the_barrier_rides_in_each_links_last_envelope_with_its_count() -> None:
         last = barriers[-1]
         assert last is not None
         assert (last.attempt, last.epoch, last.checkpoint_id, last.nonce, last.count) == (1, 4, 9, "nonce", len(link))
-    assert [e.edge for e in sent if e.slot == 2] == [CONTROL_EDGE]  # a link without rows still closes
+
+
+def test_a_link_through_which_nothing_goes_has_no_barrier() -> None:
+    wire = Wire(edge_of(Forward(), LONG, 2))
+    assert {e.slot for e in wire.epoch(Batch([1]), status=STATUS)} == {0, 1}, "both receivers learn the status"
+    assert {e.slot for e in wire.epoch(Batch([1]), status=STATUS)} == {1}
 
 
 def test_messages_to_the_coordinator_and_of_skipped_levels_are_numbered_on_the_link() -> None:
-    outbox = Outbox(sender=2, slots=2)
+    outbox = Outbox(sender=2)
     outbox.pass_on(Envelope(1, 7, 5, 3, 99, 99, pack(Header(rows=0))))
     outbox.to_coordinator(1, pack(Header(), b"ack"))
     sent = [e for e in outbox.close(BARRIER) if e.slot == 1]
@@ -130,8 +134,7 @@ def test_a_status_goes_with_the_last_rows_or_alone_where_it_changed() -> None:
     first = wire.epoch(Batch([1]))
     assert [h.status for h in headers(first, 1)] == [STATUS]
     assert [(h.status, h.rows) for h in headers(first, 0)] == [(STATUS, 0)]
-    quiet = wire.epoch()
-    assert {e.edge for e in quiet} == {CONTROL_EDGE}
+    assert wire.epoch() == []
     moved = ChannelStatus(200, False, False)
     third = wire.epoch(status=moved)
     assert [h.status for slot in (0, 1) for h in headers(third, slot)] == [moved, moved]
@@ -143,7 +146,7 @@ def test_what_targets_know_is_remembered_in_another_process() -> None:
     before.epoch()
     after = Wire(edge)
     after.router.load(before.router.dump())
-    assert {e.edge for e in after.epoch()} == {CONTROL_EDGE}
+    assert after.epoch() == []
 
 
 def test_a_status_after_many_envelopes_is_in_the_last_only() -> None:

@@ -292,7 +292,7 @@ def frame_program(with_source: bool = False) -> Program:
 def partition(job: LocalJob, index: int, rows: list[str], spec: EpochSpec) -> list[Envelope]:
     """What one partition of the DataFrame sends."""
     edge = next(e for e in job.plan.edges if e.of_data_frame)
-    outbox = Outbox(GROUP_SIZE + index, job.plan.slots)
+    outbox = Outbox(GROUP_SIZE + index)
     router = Router(edge, index, index, "source 'Frame'", job.plan.options)
     router.begin_epoch(outbox)
     router.collect(Batch(rows))

@@ -23,15 +23,14 @@ def edge_of(partitioner: Partitioner, type_info: TypeInformation, targets: int, 
 class Wire:
     """Rows in, envelopes out, and rows again."""
 
-    def __init__(self, edge: EdgeSpec, options: TaskOptions | None = None, slots: int | None = None) -> None:
+    def __init__(self, edge: EdgeSpec, options: TaskOptions | None = None) -> None:
         self.edge = edge
-        self.slots = slots or edge.target_parallelism
         self.router = Router(edge, subtask=1, channel=1, where=WHERE, options=options or TaskOptions())
         self._readers = [EdgeReader(edge) for _ in range(edge.target_parallelism)]
 
     def epoch(self, *batches: Batch, status: ChannelStatus = STATUS) -> list[Envelope]:
         """What one epoch sends, in the order in which it leaves the task."""
-        outbox = Outbox(sender=1, slots=self.slots)
+        outbox = Outbox(sender=1)
         self.router.begin_epoch(outbox)
         sent: list[Envelope] = []
         for batch in batches:

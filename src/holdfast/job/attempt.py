@@ -5,6 +5,7 @@ or something fails.
 from __future__ import annotations
 
 import logging
+import math
 import time
 import uuid
 from collections.abc import Callable
@@ -157,7 +158,8 @@ class Attempt:
         self, request: CheckpointRequest | None, read_sources: bool = True, close: bool = False, drain: bool = False
     ) -> None:
         context = self._context
-        started, began = time.time(), context.clock()
+        # An epoch with a checkpoint begins with its trigger.
+        started, began = time.time(), request.timestamp if request is not None else context.clock()
         taken = self._inputs.take(read_sources, drain)
         spec = self._spec(request, read_sources, close, drain, taken)
         # The last snapshots of a job are waited for in the tasks, which may take long.
@@ -268,31 +270,31 @@ class Attempt:
         self._context.control.sleep(self._pace.pause_ms(self._context.clock()) / 1000, unless=self._asked)
         if self._idle_since is None and not self._inputs.alone:
             return
-        idle_wait = self._job.epoch.idle_wait_ms
-        self._sleep(idle_wait)
-        while self._has_nothing_to_do():
-            self._sleep(max(idle_wait, _LOOK_MS))
+        settings, now = self._job.epoch, self._context.clock()
+        longest, pause = now + settings.max_idle_wait_ms, settings.idle_wait_ms
+        while True:
+            due = min(longest, self._next_due(now))
+            self._context.control.sleep(min(due - now, pause) / 1000, unless=self._called)
+            if not self._has_nothing_to_do():
+                return
+            now, pause = self._context.clock(), max(settings.idle_wait_ms, _LOOK_MS)
+            if now >= due:
+                return
 
-    def _sleep(self, most_ms: int) -> None:
-        left = min(self._next_due() - self._context.clock(), most_ms)
-        self._context.control.sleep(left / 1000, unless=self._called)
-
-    def _next_due(self) -> int:
+    def _next_due(self, now: int) -> float:
         """When an epoch has to begin although no source has anything."""
-        now = self._context.clock()
         checkpoint = self._context.checkpoints.coordinator.next_due()
         if checkpoint is not None and self._idle_since is None and not self._inputs.want_checkpoint:
             # Streams have just been read: a checkpoint that is due comes with what they have next, not before it.
             checkpoint = max(checkpoint, now + _NEXT_MICRO_BATCH_MS)
-        longest = (self._idle_since if self._idle_since is not None else now) + self._job.epoch.max_idle_wait_ms
-        return min(t for t in (longest, self._next_timer, checkpoint) if t is not None)
+        return min((t for t in (self._next_timer, checkpoint) if t is not None), default=math.inf)
 
     def _has_nothing_to_do(self) -> bool:
-        """Whether an epoch would read nothing, and nothing else asks for one."""
-        if self._idle_since is None or self._called() or self._context.control.cancelled:
+        """Whether an epoch would read nothing, and nothing that happened meanwhile asks for one."""
+        if self._idle_since is None or not self._quiet.visible or self._called() or self._context.control.cancelled:
             return False
         self._checkpoints.settle()
-        if self._context.checkpoints.coordinator.has_notifications or self._next_due() <= self._context.clock():
+        if self._context.checkpoints.coordinator.has_notifications:
             return False
         return self._quiet.had_nothing_since(self._idle_since)
 

@@ -1,17 +1,21 @@
 """Barrier alignment of one task: bookkeeping over the senders that it listens to.
 
-The end of an epoch is the alignment. A barrier is the last message of its sender, so the cut is complete when every
-sender's barrier is there, and a message behind one fails the epoch. What was sent before a barrier may arrive after it,
-because a level sorts its envelopes: the barrier's count tells the two apart.
+The end of an epoch is the alignment. A barrier is the last message of its sender, so a sender is complete when its
+barrier is there with all that it counts, and a message behind one fails the epoch. What was sent before a barrier may
+arrive after it, because a level sorts its envelopes: the barrier's count tells the two apart.
+
+Who has nothing to send sends no barrier either. That nobody's messages were lost whole is compared by the driver, which
+knows of both sides, before it accepts the epoch.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 from holdfast.errors import IncompleteInputError
 from holdfast.runtime.envelope import Barrier
+from holdfast.runtime.epoch import Consumed
 
 
 @dataclass(slots=True)
@@ -21,10 +25,11 @@ class _Link:
 
 
 class Aligner:
-    """Refuses what must not be processed, and knows the execution of every sender when the cut is complete."""
+    """Refuses what must not be processed, and knows what it has of every sender when the cut is complete."""
 
-    def __init__(self, senders: Iterable[int]) -> None:
-        self._links = {sender: _Link() for sender in senders}
+    def __init__(self, senders: AbstractSet[int]) -> None:
+        self._senders = senders
+        self._links: dict[int, _Link] = {}
 
     def accept(self, sender: int, sequence: int) -> None:
         """Whoever was not refused by an IncompleteInputError may process the message."""
@@ -52,14 +57,11 @@ class Aligner:
             raise _behind(sender, last, barrier)
         link.barrier = barrier
 
-    @property
-    def listens(self) -> bool:
-        """Whether there is anybody whose barrier it waits for."""
-        return bool(self._links)
-
-    def verify(self, attempt: int, epoch: int, checkpoint_id: int | None) -> dict[int, str]:
-        """The nonce of every sender; raises unless all barriers, and all that was sent before them, have arrived."""
-        nonces: dict[int, str] = {}
+    def verify(self, attempt: int, epoch: int, checkpoint_id: int | None) -> dict[int, Consumed]:
+        """What was read of every sender that sent something; raises unless its barrier, and all that was sent before
+        it, have arrived.
+        """
+        consumed: dict[int, Consumed] = {}
         for sender, link in self._links.items():
             barrier = link.barrier
             if barrier is None:
@@ -78,15 +80,18 @@ class Aligner:
                     f"{len(missing)} of {barrier.count} messages of sender {sender} are missing in epoch {epoch}, "
                     f"the first is number {min(missing)}."
                 )
-            nonces[sender] = barrier.nonce
-        return nonces
+            consumed[sender] = Consumed(barrier.nonce, barrier.count)
+        return consumed
 
     def _link(self, sender: int, sequence: int) -> _Link:
         link = self._links.get(sender)
         if link is None:
-            raise IncompleteInputError(
-                f"Message {sequence} came from sender {sender}, which is none of the {len(self._links)} expected ones."
-            )
+            if sender not in self._senders:
+                raise IncompleteInputError(
+                    f"Message {sequence} came from sender {sender}, which is none of the {len(self._senders)} that may "
+                    "send to this task."
+                )
+            link = self._links[sender] = _Link()
         return link
 
 

@@ -87,11 +87,13 @@ class EpochSpec:
         return self.accepted[level][slot] if self.accepted else f"restore-{self.attempt}-{self.restore_nonce}"
 
 
-def senders_of(level: int, levels: range, slots: int, partitions: Mapping[int, int]) -> list[int]:
-    """Whom the tasks of a level read: all tasks of the level before, and in level 1 all partitions of DataFrames."""
+def senders_of(level: int, levels: range, slots: int, partitions: Mapping[int, int]) -> frozenset[int]:
+    """Who may send to the tasks of a level: all tasks of the level before, and to level 1 all partitions of
+    DataFrames.
+    """
     own = range(slots) if level - 1 in levels else ()
     of_data_frames = partitions.items() if level == 1 else ()
-    return [*own, *(group * GROUP_SIZE + index for group, count in of_data_frames for index in range(count))]
+    return frozenset((*own, *(group * GROUP_SIZE + index for group, count in of_data_frames for index in range(count))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +125,13 @@ class OperatorProgress(msgspec.Struct, frozen=True):
     ended: bool
 
 
+class Consumed(msgspec.Struct, frozen=True, array_like=True):
+    """What a task read of one sender: of which execution, and how many envelopes."""
+
+    nonce: str
+    envelopes: int
+
+
 class Acknowledgement(msgspec.Struct, frozen=True):
     """A task's word that it committed its epoch. The coordinator takes an epoch only with one of every task, all
     agreeing on nonces.
@@ -133,8 +142,10 @@ class Acknowledgement(msgspec.Struct, frozen=True):
     slot: int
     epoch: int
     nonce: str
-    #: Sender number -> the nonce that its barrier carried.
-    consumed: dict[int, str]
+    #: By sender; those that sent nothing are not in it.
+    consumed: dict[int, Consumed]
+    #: How many envelopes the task sent to each slot of the next level, this acknowledgement included.
+    sent: dict[int, int] = {}
     progress: tuple[OperatorProgress, ...] = ()
     transactions: tuple[SinkHandle, ...] = ()
     snapshots: tuple[SubtaskSnapshot, ...] = ()

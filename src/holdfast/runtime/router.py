@@ -44,21 +44,24 @@ WATERMARK_COLUMN = "__watermark"
 
 
 class Outbox:
-    """Numbers the envelopes of one task's links, and holds each link's last one back for its barrier."""
+    """Numbers the envelopes of one task's links, and holds each link's last one back for its barrier. A link through
+    which nothing is sent has no barrier.
+    """
 
-    def __init__(self, sender: int, slots: int) -> None:
+    def __init__(self, sender: int) -> None:
         self._sender = sender
-        self._sequence = [0] * slots
-        self._held: list[Envelope | None] = [None] * slots
+        #: By receiver.
+        self._sent: dict[int, int] = {}
+        self._held: dict[int, Envelope] = {}
         self._ready: list[Envelope] = []
 
     def send(self, slot: int, edge: int, channel: int, number: int, payload: bytes | pa.Buffer) -> None:
-        envelope = Envelope(slot, edge, channel, number, self._sender, self._sequence[slot], payload)
-        self._sequence[slot] += 1
-        held = self._held[slot]
+        sequence = self._sent.get(slot, 0)
+        self._sent[slot] = sequence + 1
+        held = self._held.get(slot)
         if held is not None:
             self._ready.append(held)
-        self._held[slot] = envelope
+        self._held[slot] = Envelope(slot, edge, channel, number, self._sender, sequence, payload)
 
     def pass_on(self, envelope: Envelope) -> None:
         """Hand an envelope of an edge that skips this level to the next one, as it is."""
@@ -67,28 +70,28 @@ class Outbox:
     def to_coordinator(self, slot: int, payload: bytes) -> None:
         self.send(slot, COORDINATOR_EDGE, self._sender, 0, payload)
 
+    def sent_with_acknowledgement(self, slot: int) -> dict[int, int]:
+        """How many envelopes went to each receiver, once the acknowledgement has gone to ``slot``."""
+        return {**self._sent, slot: self._sent.get(slot, 0) + 1}
+
     def take(self) -> list[Envelope]:
         ready, self._ready = self._ready, []
         return ready
 
     def take_all(self) -> list[Envelope]:
         """Also the last envelope of each link, for a driver that cannot wait: a link's barrier then travels alone."""
-        self._ready += [held for held in self._held if held is not None]
-        self._held = [None] * len(self._held)
+        self._ready += self._held.values()
+        self._held.clear()
         return self.take()
 
     def close(self, barrier: Barrier) -> list[Envelope]:
         """Everything that is left, each link's last envelope carrying its barrier."""
-        for slot, held in enumerate(self._held):
-            if held is None:
-                self.send(slot, CONTROL_EDGE, self._sender, 0, pack(Header()))
-                held = self._held[slot]
-            assert held is not None
-            counted = msgspec.structs.replace(barrier, count=self._sequence[slot])
+        for slot in self._sent.keys() - self._held.keys():
+            self.send(slot, CONTROL_EDGE, self._sender, 0, pack(Header()))
+        for slot, held in self._held.items():
+            counted = msgspec.structs.replace(barrier, count=self._sent[slot])
             held.payload = with_barrier(bytes(memoryview(held.payload)), counted)
-            self._ready.append(held)
-            self._held[slot] = None
-        return self.take()
+        return self.take_all()
 
 
 class Router:
@@ -102,7 +105,8 @@ class Router:
         self._write_rows = row_writer(edge.type_info)
         self._columns = schema_of(edge.type_info)
         self._where = where
-        self._sent_status: dict[int, ChannelStatus] = {}
+        #: What all targets know.
+        self._sent_status: ChannelStatus | None = None
         self._reset()
 
     def _reset(self) -> None:
@@ -150,20 +154,20 @@ class Router:
 
     def close_epoch(self, status: ChannelStatus) -> None:
         """Send the rest; the status rides in each target's last envelope, or alone where it changed."""
-        for target in range(self._edge.target_parallelism):
-            changed = self._sent_status.get(target) != status
-            if self._buffers[target]:
+        changed = self._sent_status != status
+        for target, waiting in enumerate(self._buffers):
+            if waiting:
                 self._flush(target, status)
             elif changed:
                 self._send(target, Header(status=status), b"")
-            self._sent_status[target] = status
+        self._sent_status = status
 
     def dump(self) -> Any:
-        """What the next execution must remember: which statuses the targets know."""
-        return dict(self._sent_status)
+        """What the next execution must remember: which status the targets know."""
+        return self._sent_status
 
     def load(self, dumped: Any) -> None:
-        self._sent_status = dict(dumped)
+        self._sent_status = dumped
 
     def _wire(self, columns: pa.RecordBatch, batch: Batch, keys: KeyColumn) -> pa.RecordBatch:
         arrays, names = list(columns.columns), list(columns.schema.names)

@@ -14,6 +14,7 @@ import os
 import socket
 import uuid
 from collections.abc import Callable, Iterator
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
 import msgspec
@@ -23,7 +24,7 @@ from holdfast.failpoints import failpoint
 from holdfast.runtime.aligner import Aligner
 from holdfast.runtime.chain import Chain
 from holdfast.runtime.envelope import CONTROL_EDGE, Envelope, Header, pack, unpack_header
-from holdfast.runtime.epoch import Acknowledgement, EpochSpec, RestoredJob, SinkHandle
+from holdfast.runtime.epoch import Acknowledgement, Consumed, EpochSpec, RestoredJob, SinkHandle
 from holdfast.runtime.live_task import LiveTask
 from holdfast.runtime.local_files import local_root
 from holdfast.runtime.plan import JobPlan
@@ -61,11 +62,11 @@ class TaskRun:
         self._load_restored = load_restored
         self._clock = clock
         self._nonce = uuid.uuid4().hex[:16]
-        self._outbox = outbox or Outbox(slot, plan.slots)
+        self._outbox = outbox or Outbox(slot)
         self._facts = {"epoch": spec.epoch, "level": level, "slot": slot, "attempt": spec.attempt}
         self._task: LiveTask | None = None
         self._upload: Upload | None = None
-        self._consumed: dict[int, str] = {}
+        self._consumed: dict[int, Consumed] = {}
         self._handles: list[SinkHandle] = []
         #: When the first barrier came, or the sources of the job began, and when the last did.
         self._first_barrier: int | None = None
@@ -79,7 +80,7 @@ class TaskRun:
         assert self._task is not None
         return self._task.chains
 
-    def run(self, incoming: Iterator[Envelope], senders: list[int]) -> Iterator[Envelope]:
+    def run(self, incoming: Iterator[Envelope], senders: AbstractSet[int]) -> Iterator[Envelope]:
         """Everything this subtask sends in this epoch. ``senders`` are those that it reads: see ``senders_of``."""
         try:
             self.start(senders)
@@ -111,7 +112,7 @@ class TaskRun:
         failure = EpochError(f"{type(error).__name__}: {error}{advice}")
         return failure.at(task=self._plan.describe_task(self._level, self._slot))
 
-    def start(self, senders: list[int]) -> None:
+    def start(self, senders: AbstractSet[int]) -> None:
         """Take the task up at the accepted stamp, tell it what became of checkpoints, fire what is overdue."""
         failpoint("task.start", **self._facts)
         self._task = LiveTask.obtain(self._plan, self._level, self._slot, self.spec, self._load_restored, self._clock)
@@ -141,7 +142,8 @@ class TaskRun:
     def end_input(self) -> None:
         """Everything is there, or the epoch fails."""
         checkpoint = self.spec.checkpoint
-        if not self._aligner.listens:
+        if self._first_barrier is None:
+            # Nobody sent anything, or nobody is there to send: the epoch itself brings the barrier.
             self._note_barrier(checkpoint.trigger_id if checkpoint is not None else "")
         self._consumed = self._aligner.verify(
             self.spec.attempt, self.spec.epoch, checkpoint.checkpoint_id if checkpoint else None
@@ -266,6 +268,7 @@ class TaskRun:
             epoch=self.spec.epoch,
             nonce=self._nonce,
             consumed=self._consumed,
+            sent=self._outbox.sent_with_acknowledgement(self._slot),
             progress=tuple(p for c in chains for p in c.progress()),
             transactions=tuple(self._handles),
             snapshots=stored.snapshots if stored is not None else (),

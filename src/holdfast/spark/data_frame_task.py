@@ -30,6 +30,9 @@ from holdfast.spark.partial_aggregation import CombinedColumns, SparkCombined
 from holdfast.spark.slices import DataFrameSlice
 from holdfast.types.arrow import row_reader, schema_of
 
+#: The slot of level 1 that passes on what is for the driver.
+_TO_DRIVER = 0
+
 
 class _Origin(NamedTuple):
     """What a task knows of a DataFrame."""
@@ -156,7 +159,7 @@ class _Partition:
         self._index = index
         self._spec = spec
         self._nonce = uuid.uuid4().hex[:16]
-        self._outbox = Outbox(group * GROUP_SIZE + index, plan.slots)
+        self._outbox = Outbox(group * GROUP_SIZE + index)
         self._outputs = [_Output(plan, origin, index, self._outbox, spec, combined) for origin in origins]
 
     def run(
@@ -169,7 +172,7 @@ class _Partition:
         for output in self._outputs:
             output.flush()
             yield from envelope_batches(iter(self._outbox.take()), values)
-        self._outbox.to_coordinator(0, pack(Header(), msgspec.msgpack.encode(self._acknowledgement(over))))
+        self._outbox.to_coordinator(_TO_DRIVER, pack(Header(), msgspec.msgpack.encode(self._acknowledgement(over))))
         yield from envelope_batches(iter(self._outbox.close(self._spec.barrier(self._nonce))), values)
 
     def _acknowledgement(self, over: bool) -> Acknowledgement:
@@ -177,4 +180,6 @@ class _Partition:
             OperatorProgress(o.operator_id, 0, o.rows, o.rows, MAX_WATERMARK if over else o.watermark, over)
             for o in self._outputs
         )
-        return Acknowledgement(self._group, 0, self._index, self._spec.epoch, self._nonce, {}, progress, ended=over)
+        sent = self._outbox.sent_with_acknowledgement(_TO_DRIVER)
+        task = (self._group, 0, self._index, self._spec.epoch, self._nonce)
+        return Acknowledgement(*task, {}, sent, progress, ended=over)

@@ -70,15 +70,14 @@ class Epochs:
         """The task of the running epoch, begun now if there is none."""
         if self._run is None:
             program, subtask = self._program, self._setup.subtask
-            slots = program.plan.slots
-            self._inbox, self._outbox = Outbox(_SENDER, slots), Outbox(subtask, slots)
+            self._inbox, self._outbox = Outbox(_SENDER), Outbox(subtask)
             for each in self.inputs:
                 each.begin_epoch(self._inbox)
             run = TaskRun(
                 program.plan, program.level, subtask, self._spec(), self._restored, self._setup.clock, self._outbox
             )
             self._run = run
-            self.step(run.start, [_SENDER] if program.level else [])
+            self.step(run.start, frozenset({_SENDER} if program.level else ()))
             self._notifications.clear()
         return self._run
 
