@@ -59,15 +59,17 @@ def measure(size: Size) -> Sequence[Table]:
     return [Table("empty_epoch", "an epoch without data", columns, rows)]
 
 
-def bare_job(epochs: int) -> list[float]:
+def bare_job(epochs: int, partitions: int = PARALLELISM, exchanges: int = 1) -> list[float]:
     """Milliseconds of each run of the job."""
     spark = spark_streaming.session()
-    slots = spark.range(PARALLELISM).selectExpr("int(id) AS slot")
-    anchor = slots.repartition(PARALLELISM, "slot").cache()
+    slots = spark.range(partitions).selectExpr("int(id) AS slot")
+    anchor = slots.repartition(partitions, "slot").cache()
     anchor.count()
-    moved = anchor.mapInArrow(nothing(), EXCHANGE_DDL).repartition(PARALLELISM, "slot")
-    joined = moved.join(anchor.hint("shuffle_hash"), "slot").sortWithinPartitions("edge", "channel", "number")
-    rows = joined.mapInArrow(nothing(), EXCHANGE_DDL)
+    rows = anchor.mapInArrow(nothing(), EXCHANGE_DDL)
+    for _ in range(exchanges):
+        moved = rows.repartition(partitions, "slot")
+        joined = moved.join(anchor.hint("shuffle_hash"), "slot").sortWithinPartitions("edge", "channel", "number")
+        rows = joined.mapInArrow(nothing(), EXCHANGE_DDL)
     times = []
     for _ in range(epochs):
         started = time.perf_counter()

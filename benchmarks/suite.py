@@ -15,7 +15,7 @@ from benchmarks.catalogue import Size
 from benchmarks.tables import Table
 
 #: Modules below ``benchmarks``, in the order in which they run.
-SUITES = ("latency", "recovery", "empty_epoch", "idle", "growth", "checkpoints", "restore", "backends")
+SUITES = ("latency", "recovery", "empty_epoch", "idle", "slots", "growth", "checkpoints", "restore", "backends")
 _TIMEOUT_SECONDS = 5400
 _LAST_LINES = 5
 
