@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from holdfast.common import Time, TimestampAssigner, Types, WatermarkStrategy
+from holdfast.common import Row, Time, TimestampAssigner, Types, WatermarkStrategy
 from holdfast.connectors.file_sink.formats import JsonSinkFormat
 from holdfast.datastream import (
     AsyncDataStream,
@@ -34,12 +34,16 @@ ROWS = [row for rows in EPOCHS for row in rows]
 LONG = Time.seconds(20)
 
 
-class Asks(AsyncFunction[tuple[int, int], tuple[int, int]]):
+class Asks(AsyncFunction[Any, tuple[int, int]]):
     """The row, after a while. The call that ``fails_at`` counts down to fails."""
 
     fails_at: ClassVar[int] = -1
 
-    async def async_invoke(self, value: tuple[int, int]) -> list[tuple[int, int]]:
+    async def async_invoke(self, value: Any) -> list[tuple[int, int]]:
+        if isinstance(value, Row):
+            # Of a keyed stream.
+            assert value.f0 == value.f1[0]
+            value = value.f1
         Asks.fails_at -= 1
         if Asks.fails_at == 0:
             raise OSError("the service is gone")
@@ -90,6 +94,20 @@ def test_every_row_once_with_failures_in_the_middle(
     assert published(tmp_path / "asked") == sorted(ROWS)
     assert published(tmp_path / "counted") == counts_of(EPOCHS)
     assert {attempt for attempt, _ in in_process.epochs} == {1, 2, 3, 4}
+
+
+def test_a_stream_behind_a_keyed_function_is_not_keyed(in_process: InProcessEngine, tmp_path: Path) -> None:
+    env = environment(**settings(tmp_path))
+    source = env.from_source(Scripted(EPOCHS), WatermarkStrategy.no_watermarks(), "script", PAIR)
+    kept = source.key_by(lambda row: row[0], Types.LONG()).filter(lambda row: True)
+    write(AsyncDataStream.ordered_wait(kept, Untouched(), LONG, output_type=PAIR), tmp_path / "out")
+    env.execute()
+    assert published(tmp_path / "out") == sorted(ROWS)
+
+
+class Untouched(AsyncFunction[Any, Any]):
+    async def async_invoke(self, value: Any) -> list[Any]:
+        return [value]
 
 
 LATE = OutputTag("late", PAIR)

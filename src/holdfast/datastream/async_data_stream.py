@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from inspect import iscoroutinefunction
 from typing import Any
 
 from holdfast.datastream.async_retry_strategies import NO_RETRY_STRATEGY
-from holdfast.datastream.data_stream import DataStream
+from holdfast.datastream.data_stream import DataStream, KeyedStream
 from holdfast.datastream.functions import AsyncFunction, AsyncRetryStrategy
 from holdfast.errors import ProgramError
 from holdfast.runtime.async_io.operator import AsyncWait, AsyncWaitOperator
@@ -21,8 +22,8 @@ class AsyncDataStream:
 
     ``capacity`` is how many calls of one subtask run at a time. A call that takes longer than ``timeout``, all its
     attempts together, is cancelled, and ``AsyncFunction.timeout`` gives the result. An epoch, and with it a checkpoint,
-    ends when all calls of its rows are over. On a keyed stream rows go to the subtask of their key, and the function
-    has no keyed state.
+    ends when all calls of its rows are over. On a keyed stream rows go to the subtask of their key; the function has no
+    keyed state, and gets pairs of key and row, ``value.f0`` and ``value.f1``, as in PyFlink.
     """
 
     @staticmethod
@@ -47,9 +48,9 @@ class AsyncDataStream:
         capacity: int = 100,
         output_type: Any = None,
     ) -> DataStream:
-        """The same with calls that are tried again."""
-        wait = _checked(async_function, timeout, async_retry_strategy, capacity, ordered=False)
-        return _added(data_stream, wait, output_type)
+        """Results in the order in which they come, with calls that are tried again."""
+        wait = _checked(async_function, timeout, async_retry_strategy, capacity)
+        return _added(data_stream, replace(wait, ordered=False), output_type)
 
     @staticmethod
     def ordered_wait(
@@ -74,7 +75,7 @@ class AsyncDataStream:
         output_type: Any = None,
     ) -> DataStream:
         """Results in the order of their rows, with calls that are tried again."""
-        wait = _checked(async_function, timeout, async_retry_strategy, capacity, ordered=True)
+        wait = _checked(async_function, timeout, async_retry_strategy, capacity)
         return _added(data_stream, wait, output_type)
 
 
@@ -82,10 +83,11 @@ def _added(data_stream: DataStream, wait: AsyncWait, output_type: Any) -> DataSt
     if not isinstance(data_stream, DataStream):
         raise ProgramError(f"AsyncDataStream takes a stream; got {data_stream!r}.")
     declared = Types.ROW(output_type) if isinstance(output_type, list) else output_type
-    return data_stream._add_stateless("async wait operator", AsyncWaitOperator, wait, declared)
+    placed = replace(wait, with_keys=isinstance(data_stream, KeyedStream))
+    return data_stream._add_stateless("async wait operator", AsyncWaitOperator, placed, declared)
 
 
-def _checked(function: Any, timeout: Any, strategy: Any, capacity: Any, ordered: bool) -> AsyncWait:
+def _checked(function: Any, timeout: Any, strategy: Any, capacity: Any) -> AsyncWait:
     name = type(function).__name__
     if not iscoroutinefunction(getattr(function, "async_invoke", None)):
         raise ProgramError(
@@ -104,4 +106,4 @@ def _checked(function: Any, timeout: Any, strategy: Any, capacity: Any, ordered:
             f"A timeout of {millis} ms is none, and calls that are tried again need one: give the time that all "
             "attempts of a row may take together."
         )
-    return AsyncWait(function, millis / 1000 if millis > 0 else None, capacity, strategy, ordered)
+    return AsyncWait(function, millis / 1000 if millis > 0 else None, capacity, strategy)

@@ -111,7 +111,7 @@ class NoRetryStrategy(AsyncRetryStrategy[OUT]):
 
 
 class FixedDelayRetryStrategy(AsyncRetryStrategy[OUT]):
-    """The same pause before each attempt but the first."""
+    """One pause, before each attempt but the first."""
 
     def __init__(
         self,

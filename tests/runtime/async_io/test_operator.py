@@ -432,3 +432,15 @@ def test_the_timeout_counts_all_attempts_and_pauses() -> None:
         tested.push(0).end_epoch()
         # It was cancelled in the pause.
         assert 1 <= tries <= 7 and tested.function.tries[1000] == tries
+
+
+class Pairs(AsyncFunction[Row, Any]):
+    async def async_invoke(self, value: Row) -> list[Any]:
+        return [(value.f0, value.f1, str(value))]
+
+
+def test_rows_of_a_keyed_stream_come_with_their_keys() -> None:
+    """As PyFlink 2.3.0 gives them."""
+    with KeyedOperatorHarness(Pairs(), lambda row: row[1], Types.LONG(), operation=waiting()) as tested:
+        tested.push((2, 0)).push((3, 1)).end_epoch()
+        assert tested.output() == [(0, (2, 0), "Row(f0=0, f1=(2, 0))"), (1, (3, 1), "Row(f0=1, f1=(3, 1))")]

@@ -17,6 +17,7 @@ from holdfast.runtime.functions import FunctionOperator
 from holdfast.runtime.operator import MAX_WATERMARK
 from holdfast.runtime.plan import OperatorSpec
 from holdfast.state.descriptors import StateDescriptor
+from holdfast.types.row import Row
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,12 @@ class AsyncWait:
     timeout_seconds: float | None
     capacity: int
     retry_strategy: RetryStrategy
-    ordered: bool
+    ordered: bool = True
+    #: The function gets pairs of key and row, as PyFlink hands it those of a keyed stream.
+    with_keys: bool = False
+
+
+_pair = Row.factory(("f0", "f1"))
 
 
 class AsyncRuntimeContext(RuntimeContext):
@@ -132,9 +138,13 @@ class AsyncWaitOperator(FunctionOperator):
                 self.output.collect(self._batch_of(ready))
 
     def _calls_of(self, batch: Batch) -> list[Call]:
+        rows = batch.values
+        if self._asked.with_keys:
+            assert batch.keys is not None, "the rows of a keyed stream come with their keys"
+            rows = list(map(_pair, zip(batch.keys, rows, strict=True)))
         if batch.timestamps is None or batch.watermarks is None:
-            return list(map(Call, batch.values))
-        return list(map(Call, batch.values, batch.timestamps, batch.watermarks))
+            return list(map(Call, rows))
+        return list(map(Call, rows, batch.timestamps, batch.watermarks))
 
     def _batch_of(self, calls: list[Call]) -> Batch:
         """Their results, with the times of their rows."""
