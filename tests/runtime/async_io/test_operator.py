@@ -220,11 +220,11 @@ class AsksForState(Pausing):
         runtime_context.get_state(ValueStateDescriptor("balance", Types.LONG()))
 
 
-class AsksForStateInACall(AsyncFunction[int, int]):
+class AsksForStateInACall(AsyncFunction[Any, Any]):
     def open(self, runtime_context: Any) -> None:
         self.context = runtime_context
 
-    async def async_invoke(self, value: int) -> list[int]:
+    async def async_invoke(self, value: Any) -> list[Any]:
         self.context.get_map_state(ValueStateDescriptor("balance", Types.LONG()))
         return [value]
 
@@ -234,6 +234,18 @@ def test_keyed_state_is_refused_by_name(function: Any) -> None:
     tested = KeyedOperatorHarness(function, lambda row: row % 2, Types.LONG(), operation=waiting())
     with pytest.raises(StateAccessError, match=r"'async wait operator'.* asked for the state 'balance': an AsyncFunc"):
         tested.push(1).end_epoch()
+
+
+class AsksLater(AsksForStateInACall):
+    async def async_invoke(self, value: Any) -> list[Any]:
+        return [value.f1] if value.f1 == 1 else await super().async_invoke(value)
+
+
+def test_keyed_state_is_refused_in_another_process_too() -> None:
+    tested = KeyedOperatorHarness(AsksLater(), lambda row: row, Types.LONG(), operation=waiting())
+    tested.push(1).end_epoch().forget_live_objects()
+    with pytest.raises(StateAccessError, match="asked for the state 'balance': an AsyncFunction"):
+        tested.push(2).end_epoch()
 
 
 class Counting(AsyncFunction[int, int], CheckpointedFunction):
@@ -429,8 +441,8 @@ def test_the_timeout_counts_all_attempts_and_pauses() -> None:
         tested.push(1000).end_epoch()
         assert tested.output() == [-1000]
         tries = tested.function.tries[1000]
-        tested.push(0).end_epoch()
-        # It was cancelled in the pause.
+        tested.push(4).end_epoch()
+        # It was cancelled in a pause, and not tried again while the other one was.
         assert 1 <= tries <= 7 and tested.function.tries[1000] == tries
 
 
