@@ -1,5 +1,6 @@
 """Streams, functions and the execution environment, with PyFlink's names."""
 
+from holdfast.datastream.async_data_stream import AsyncDataStream
 from holdfast.datastream.broadcast_stream import BroadcastConnectedStream, BroadcastStream
 from holdfast.datastream.checkpoint_config import CheckpointConfig
 from holdfast.datastream.checkpointing_mode import CheckpointingMode
@@ -10,6 +11,9 @@ from holdfast.datastream.externalized_checkpoint_retention import ExternalizedCh
 from holdfast.datastream.functions import (
     AggregateFunction,
     AllWindowFunction,
+    AsyncFunction,
+    AsyncRetryPredicate,
+    AsyncRetryStrategy,
     BaseBroadcastProcessFunction,
     BroadcastProcessFunction,
     Checkpointed,
@@ -74,6 +78,10 @@ __all__ = [
     "AggregateFunction",
     "AllWindowFunction",
     "AllWindowedStream",
+    "AsyncDataStream",
+    "AsyncFunction",
+    "AsyncRetryPredicate",
+    "AsyncRetryStrategy",
     "BaseBroadcastProcessFunction",
     "BroadcastConnectedStream",
     "BroadcastProcessFunction",

@@ -258,6 +258,11 @@ class DataStream(StreamSettings, StreamEnds):
     ) -> DataStream:
         return self._add_node(name, factory, function, output_type, [self._connection(), *beside])
 
+    def _add_stateless(self, name: str, factory: OperatorFactory, function: Any, output_type: Any) -> DataStream:
+        """An operator without keyed state: a key only says where rows go."""
+        connection = replace(self._connection(), keyed_state=False)
+        return self._add_node(name, factory, function, output_type, [connection])
+
     def _add_node(
         self, name: str, factory: OperatorFactory, function: Any, output_type: Any, inputs: list[Connection]
     ) -> DataStream:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable
-from typing import Any, TypeAlias
+from typing import Any, Generic, TypeAlias, TypeVar
 
 import pyarrow as pa
 
+from holdfast.datastream.async_retry_strategies import AsyncRetryPredicate, AsyncRetryStrategy
 from holdfast.datastream.window_functions import (
     AllWindowFunction,
     CoGroupFunction,
@@ -51,6 +52,9 @@ from holdfast.runtime.stream_operator import StreamOperator
 __all__ = [
     "AggregateFunction",
     "AllWindowFunction",
+    "AsyncFunction",
+    "AsyncRetryPredicate",
+    "AsyncRetryStrategy",
     "BaseBroadcastProcessFunction",
     "BroadcastProcessFunction",
     "CheckpointListener",
@@ -102,6 +106,10 @@ __all__ = [
     "WindowFunction",
     "WrappingFunction",
 ]
+
+
+IN = TypeVar("IN")
+OUT = TypeVar("OUT")
 
 
 class MapFunction(Function):
@@ -176,6 +184,26 @@ class KeyedProcessFunction(Function):
     def on_timer(self, timestamp: int, ctx: KeyedProcessContext) -> Iterable[Any] | None:
         """A timer of the current key is due. Timers of one operator fire in the order of their time."""
         return None
+
+
+class AsyncFunction(Function, Generic[IN, OUT]):
+    """Asks a service or a database for each row, and does not wait for one answer before it asks the next.
+    ``AsyncDataStream`` puts it behind a stream.
+
+    ``async_invoke`` and ``timeout`` are called in the asyncio loop of the subtask, which runs in a thread of its own;
+    all other methods in the thread of the task, when no call is under way. Nothing may block the loop. There is no
+    keyed state. A call whose epoch failed is made again with its row, so what it does elsewhere may happen twice.
+    """
+
+    @abstractmethod
+    async def async_invoke(self, value: IN) -> list[OUT]:
+        """The rows for a row: ``[row]`` for one, ``[]`` for none. An error fails the job, unless the retry strategy
+        says otherwise.
+        """
+
+    def timeout(self, value: IN) -> list[OUT]:
+        """The rows for a row whose call took too long, all its attempts together. The call is cancelled."""
+        raise TimeoutError("async_invoke() gave no result within the timeout, and timeout() is not overridden")
 
 
 class KeyedBatchFunction(Function):

@@ -271,6 +271,10 @@ class Chain:
         for operator in self.operators:
             operator.fail_epoch()
 
+    def let_go(self) -> None:
+        for operator in self.operators:
+            operator.let_go()
+
     def progress(self) -> list[OperatorProgress]:
         return [
             OperatorProgress(o.spec.operator_id, self.subtask, o.rows_in, o.output.rows, o.watermark, self.finished)

@@ -17,7 +17,7 @@ from typing import Any
 
 import cloudpickle
 
-from holdfast.runtime.context import KeyedStateStore, OperatorStateStore, RuntimeContext, bind_again
+from holdfast.runtime.context import KeyedStateStore, OperatorStateStore, bind_again
 from holdfast.runtime.environment import OperatorEnvironment
 
 _HANDLE, _CONTEXT, _FUNCTION = "handle", "context", "function"
@@ -34,7 +34,7 @@ class _FieldPickler(cloudpickle.Pickler):  # type: ignore[misc]  # it has no typ
         if binding is not None:
             return _HANDLE, *binding
         if isinstance(obj, KeyedStateStore | OperatorStateStore):
-            return _CONTEXT, type(obj).__name__
+            return _CONTEXT, type(obj)
         number = self._functions.get(id(obj))
         return None if number is None else (_FUNCTION, number)
 
@@ -50,8 +50,7 @@ class _FieldUnpickler(pickle.Unpickler):
             return bind_again(self._environment, pid[1], pid[2])
         if pid[0] == _FUNCTION:
             return self._functions[pid[1]]
-        contexts = {kind.__name__: kind for kind in (RuntimeContext, KeyedStateStore, OperatorStateStore)}
-        return contexts[pid[1]](self._environment)
+        return pid[1](self._environment)
 
 
 @dataclass(frozen=True, slots=True)

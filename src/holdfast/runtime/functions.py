@@ -48,6 +48,8 @@ class FunctionOperator(Operator):
 
     #: The method of a function object that rows are given to.
     row_method: ClassVar[str] = ""
+    #: The class of what its ``open`` is given.
+    context_class: ClassVar[type[RuntimeContext]] = RuntimeContext
 
     def __init__(self, spec: OperatorSpec) -> None:
         super().__init__(spec)
@@ -59,7 +61,7 @@ class FunctionOperator(Operator):
         self.made_from_state: frozenset[str] = frozenset()
 
     def bind_state(self) -> None:
-        self.runtime_context = RuntimeContext(self.environment)
+        self.runtime_context = self.context_class(self.environment)
         call(self.function, "set_runtime_context", self.runtime_context)
 
     def row_function(self, input_index: int) -> Callable[..., Any]:

@@ -48,7 +48,7 @@ def forget_live_tasks(job_id: str, before_attempt: int | None = None) -> None:
     the host's disk.
     """
     for key in [key for key in _live if key[0] == job_id and (before_attempt is None or key[1] < before_attempt)]:
-        _live.pop(key)._close_stores()
+        _live.pop(key)._let_go()
 
 
 class LiveTask:
@@ -89,7 +89,7 @@ class LiveTask:
         task = older = _live.pop((plan.job_id, spec.attempt, level, slot), None)
         if task is None or task._stamp != base:
             if older is not None:
-                older._close_stores()
+                older._let_go()
             task = LiveTask(plan, level, slot, spec.attempt, clock)
             begin = partial(task._take_up, spec, base, load_restored)
         else:
@@ -264,18 +264,21 @@ class LiveTask:
                 chain.fail_epoch()
         for store in self._stores.values():
             store.rollback()
-        self._close_stores()
+        self._let_go()
 
     def dispose(self) -> None:
         """The attempt ends in order: close functions, remove what the host holds of it."""
         _live.pop(self._key, None)
         for chain in self.chains:
             chain.close()
-        self._close_stores()
+        self._let_go()
         for store in self._stores.values():
             store.remove()
         shutil.rmtree(self._directory, ignore_errors=True)
 
-    def _close_stores(self) -> None:
+    def _let_go(self) -> None:
+        """This process no longer holds the task, whose attempt may go on in another one."""
+        for chain in self.chains:
+            chain.let_go()
         for store in self._stores.values():
             store.close()

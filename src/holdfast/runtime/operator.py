@@ -99,6 +99,9 @@ class Operator:
 
     def close(self) -> None: ...
 
+    def let_go(self) -> None:
+        """This process no longer holds the operator, closed or not: end the threads that belong to it here."""
+
     def travelling_fields(self) -> dict[str, Any]:
         """What must be the same in the next epoch's process, beside state."""
         return {"watermark": self.watermark}

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from holdfast.errors import ProgramError
+from holdfast.runtime.async_io.operator import AsyncWaitOperator
 from holdfast.runtime.envelope import COORDINATOR_EDGE, ChannelStatus, Envelope, unpack_header
 from holdfast.runtime.epoch import Acknowledgement, EpochSpec, Notification, RestoredJob
 from holdfast.runtime.operator import Operator
@@ -110,14 +111,14 @@ class Epochs:
         with self._rolling_back():
             target.send(list(values), timestamps)
         self._deliver()
-        self._end_rows_of_windows()
+        self._end_waiting_rows()
 
     def send_status(self, target: Input, status: ChannelStatus) -> None:
         """Event time of an input goes on, or the input ends."""
         self.run()
         target.send_status(status)
         self._deliver()
-        self._end_rows_of_windows()
+        self._end_waiting_rows()
 
     def read(self, rows: int) -> None:
         """Let the source give at most so many rows."""
@@ -176,10 +177,12 @@ class Epochs:
             elif unpack_header(envelope.payload)[0].rows:
                 raise self._of_another_subtask(envelope)
 
-    def _end_rows_of_windows(self) -> None:
-        """In a job they wait for others of their epoch. Here it is seen at once what they do."""
+    def _end_waiting_rows(self) -> None:
+        """In a job rows of windows wait for others of their epoch, and calls for their results. Here it is seen at once
+        what they do.
+        """
         for operator in self.run().chains[0].operators:
-            if isinstance(operator, WindowOperator):
+            if isinstance(operator, WindowOperator | AsyncWaitOperator):
                 self.step(operator.end_rows)
 
     def _of_another_subtask(self, envelope: Envelope) -> ProgramError:
