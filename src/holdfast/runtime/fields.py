@@ -19,8 +19,9 @@ import cloudpickle
 
 from holdfast.runtime.context import KeyedStateStore, OperatorStateStore, RuntimeContext, bind_again
 from holdfast.runtime.environment import OperatorEnvironment
+from holdfast.runtime.metrics import MetricGroup
 
-_HANDLE, _CONTEXT, _FUNCTION = "handle", "context", "function"
+_HANDLE, _CONTEXT, _GROUP, _FUNCTION = "handle", "context", "metric group", "function"
 
 
 class _FieldPickler(cloudpickle.Pickler):  # type: ignore[misc]  # it has no types
@@ -35,6 +36,8 @@ class _FieldPickler(cloudpickle.Pickler):  # type: ignore[misc]  # it has no typ
             return _HANDLE, *binding
         if isinstance(obj, KeyedStateStore | OperatorStateStore):
             return _CONTEXT, type(obj).__name__
+        if isinstance(obj, MetricGroup):
+            return _GROUP, obj.scope
         number = self._functions.get(id(obj))
         return None if number is None else (_FUNCTION, number)
 
@@ -47,7 +50,9 @@ class _FieldUnpickler(pickle.Unpickler):
 
     def persistent_load(self, pid: Any) -> Any:
         if pid[0] == _HANDLE:
-            return bind_again(self._environment, pid[1], pid[2])
+            return bind_again(self._environment, *pid[1:])
+        if pid[0] == _GROUP:
+            return self._environment.metrics.group(pid[1])
         if pid[0] == _FUNCTION:
             return self._functions[pid[1]]
         contexts = {kind.__name__: kind for kind in (RuntimeContext, KeyedStateStore, OperatorStateStore)}
