@@ -162,7 +162,7 @@ class RuntimeContext(KeyedStateStore):
 
     def get_accumulator(self, name: str) -> Accumulator[Any, Any] | None:
         """The accumulator that was added in this subtask. Not in PyFlink."""
-        return self._environment.metrics.accumulator(name)
+        return self._environment.metrics.added().get(name)
 
     def get_operator_state_store(self) -> NoReturn:
         raise self._no_operator_state("get_operator_state_store()")

@@ -8,7 +8,7 @@ acknowledgement, as values since the attempt began, so the driver has no more to
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NoReturn, TypeVar
 
 from holdfast.errors import ProgramError
@@ -78,8 +78,8 @@ class MetricRegistry:
         self.check_name(name, _GAUGE)
         if not callable(function):
             raise ProgramError(
-                f"{self._where}: the gauge '{name}' was given {function!r}; expected a function without parameters "
-                "that gives the value."
+                f"The gauge '{name}' was given {function!r}; expected a function without parameters that gives the "
+                "value."
             )
         metric_id = MetricId(scope, name)
         if metric_id in self._gauges or self._takes(metric_id, _GAUGE):
@@ -89,21 +89,22 @@ class MetricRegistry:
         self.check_name(name, ACCUMULATOR)
         if type(accumulator) not in KINDS.values():
             raise ProgramError(
-                f"{self._where}: the accumulator '{name}' is {accumulator!r}; expected one of {', '.join(KINDS)}, of "
+                f"The accumulator '{name}' is {accumulator!r}; expected one of {', '.join(KINDS)}, of "
                 "holdfast.common.accumulators."
             )
         if name in self._accumulators:
-            raise ProgramError(f"{self._where}: the accumulator '{name}' already exists and cannot be added again.")
+            raise ProgramError(f"The accumulator '{name}' already exists and cannot be added again.")
         if len(self._accumulators) >= self._limit:
             raise ProgramError(
-                f"{self._where} has {self._limit} accumulators, and cannot add '{name}'. A name for every key or row "
-                "is no accumulator: write such counts to a sink. holdfast.metrics.max-per-subtask raises the limit."
+                f"The subtask has {self._limit} accumulators, and cannot add '{name}'. A name for every key or row is "
+                "no accumulator: write such counts to a sink. holdfast.metrics.max-per-subtask raises the limit."
             )
         self._accumulators[name] = accumulator
         self._bindings[id(accumulator)] = (ACCUMULATOR, name)
 
-    def accumulator(self, name: str) -> Accumulator[Any, Any] | None:
-        return self._accumulators.get(name)
+    def added(self) -> Mapping[str, Accumulator[Any, Any]]:
+        """All accumulators."""
+        return self._accumulators
 
     def bind_again(self, kind: str, *handle: Any) -> Any:
         """The handle that a function held, in a process that has just taken the operator up."""
@@ -132,7 +133,7 @@ class MetricRegistry:
     def check_name(self, name: object, what: str) -> None:
         """ProgramError for what cannot be a name."""
         if not isinstance(name, str) or not name:
-            raise ProgramError(f"{self._where}: the name of a {what} is {name!r}; expected a text that is not empty.")
+            raise ProgramError(f"The name of a {what} is {name!r}; expected a text that is not empty.")
 
     def _warn(self, about: MetricId | None, text: str) -> None:
         """Once for each metric, however often it happens."""
