@@ -68,6 +68,9 @@ def test_without_a_failure_everything_is_counted(in_process: InProcessEngine, tm
     assert audit(client, tmp_path, ROWS) == ROWS
     assert client.get_accumulators().result()["total"] == sum(range(ROWS))
     assert {each["last"] for each in readings(client, "place")} <= set(range(ROWS))
+    client.get_execution_graph().begin_attempt(2)
+    assert readings(client, "mark") == []
+    assert client.get_accumulators().result() == {}
 
 
 class Counting:

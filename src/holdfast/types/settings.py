@@ -179,11 +179,11 @@ class EpochSettings:
     idle_wait_ms: int = 500
     envelope_bytes: int = 2 << 20
     max_row_bytes: int = 64 << 20
-    #: Of one operator's subtask.
-    max_metrics: int = 200
     #: Of the query that reads Spark's streams.
     stream_interval_ms: int = 0
     stream_available_now: bool = False
+    #: Of one operator's subtask.
+    max_metrics: int = 200
 
 
 @dataclass(frozen=True)
