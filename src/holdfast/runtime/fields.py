@@ -22,6 +22,8 @@ from holdfast.runtime.environment import OperatorEnvironment
 from holdfast.runtime.metrics import MetricGroup
 
 _HANDLE, _CONTEXT, _GROUP, _FUNCTION = "handle", "context", "metric group", "function"
+#: What belongs to the running task: it is found there again.
+_OF_TASK = (KeyedStateStore, OperatorStateStore, MetricGroup)
 
 
 class _FieldPickler(cloudpickle.Pickler):  # type: ignore[misc]  # it has no types
@@ -34,10 +36,8 @@ class _FieldPickler(cloudpickle.Pickler):  # type: ignore[misc]  # it has no typ
         binding = self._bindings.get(id(obj))
         if binding is not None:
             return _HANDLE, *binding
-        if isinstance(obj, KeyedStateStore | OperatorStateStore):
-            return _CONTEXT, type(obj).__name__
-        if isinstance(obj, MetricGroup):
-            return _GROUP, obj.scope
+        if isinstance(obj, _OF_TASK):
+            return (_GROUP, obj.scope) if isinstance(obj, MetricGroup) else (_CONTEXT, type(obj).__name__)
         number = self._functions.get(id(obj))
         return None if number is None else (_FUNCTION, number)
 

@@ -26,7 +26,7 @@ class Metric(ABC):
 
     @property
     def seconds(self) -> int:
-        """Of a meter: the span of time of its rate."""
+        """The span of time of a meter's rate; 0 for others."""
         return 0
 
     @abstractmethod

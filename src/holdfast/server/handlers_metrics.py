@@ -80,7 +80,7 @@ def _chosen(call: Call, known: list[T]) -> list[T]:
 
 
 def _executions(vertex: ExecutionVertex, told: str) -> list[Execution]:
-    """Those that a text such as '0,2-4' names."""
+    """The subtasks that a text such as '0,2-4' names."""
     chosen: list[Execution] = []
     for part in told.split(","):
         first, dash, last = part.partition("-")

@@ -202,7 +202,7 @@ class Accumulator(msgspec.Struct, frozen=True):
 
 
 class JobAccumulators(msgspec.Struct, frozen=True, rename="kebab"):
-    """Those of functions are ``user-task-accumulators``; the others are always empty, for clients of Flink."""
+    """Accumulators of functions are ``user-task-accumulators``; the others are always empty, for clients of Flink."""
 
     job_accumulators: list[Accumulator]
     user_task_accumulators: list[Accumulator]

@@ -38,7 +38,7 @@ class TriggerContext(ABC):
 
     @abstractmethod
     def get_metric_group(self) -> MetricGroup:
-        """That of the window function's runtime context."""
+        """The metric group of the window function's runtime context."""
 
 
 class OnMergeContext(TriggerContext):
