@@ -228,6 +228,15 @@ PUBLIC: dict[str, list[str]] = {
         "WindowHarness",
         "WindowOptions",
     ],
+    "holdfast.common.accumulators": [
+        "Accumulator",
+        "AverageAccumulator",
+        "DoubleCounter",
+        "Histogram",
+        "IntCounter",
+        "LongCounter",
+    ],
+    "holdfast.metrics": ["Counter", "Distribution", "Meter", "Metric", "MetricGroup"],
     "holdfast.testing.contracts": [
         "CompletedStoreContract",
         "ExternalSinkContract",

@@ -25,6 +25,7 @@ from holdfast.common import (
 from holdfast.common.job_execution_result import JobExecutionResult
 from holdfast.common.settings_parser import parse_settings
 from holdfast.errors import ConfigurationError, ProgramError
+from holdfast.job.function_metrics import FunctionMetrics
 from holdfast.job.job import JobHistory
 from holdfast.job.job import JobStatus as MasterStatus
 from holdfast.types.settings import (
@@ -160,9 +161,9 @@ def test_job_states_have_pyflinks_numbers():
 
 def test_the_result_of_a_job():
     history = JobHistory(timestamps={MasterStatus.CREATED: 10.0, MasterStatus.FINISHED: 12.5})
-    result = JobExecutionResult("abc", history)
+    result = JobExecutionResult("abc", history, FunctionMetrics())
     assert (str(result.get_job_id()), result.get_net_runtime()) == ("abc", 2_500)
     assert result.get_job_execution_result() is result and result.is_job_execution_result()
     assert result.get_accumulator_result("any") is None
     assert str(result) == "Job abc finished after 2500 ms"
-    assert JobExecutionResult("abc", JobHistory()).get_net_runtime() == 0
+    assert JobExecutionResult("abc", JobHistory(), FunctionMetrics()).get_net_runtime() == 0

@@ -85,6 +85,7 @@ def test_all_settings_can_be_set():
             "holdfast.stream.available-now": "true",
             "holdfast.exchange.envelope-bytes": "1 mb",
             "holdfast.row.max-bytes": "2 mb",
+            "holdfast.metrics.max-per-subtask": "50",
             "holdfast.state.local-dir": "/fast",
             "holdfast.job-id": "abc",
             "execution.savepoint.path": "file:///c/chk-1",
@@ -111,7 +112,7 @@ def test_all_settings_can_be_set():
         lease=LeaseSettings(2_000, 7_000),
     )
     assert settings.checkpoint.storage is StorageKind.FILESYSTEM
-    assert settings.epoch == EpochSettings(10, 1_000, 30, 50, 1, 2, 1 << 20, 2 << 20, 5_000, True)
+    assert settings.epoch == EpochSettings(10, 1_000, 30, 50, 1, 2, 1 << 20, 2 << 20, 5_000, True, 50)
     assert settings.backend.local_dir == "/fast"
     assert settings.recovery == RecoverySettings("file:///c/chk-1", True, True, True)
     assert (settings.parallelism, settings.max_parallelism, settings.job_id) == (4, 64, "abc")

@@ -7,7 +7,7 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -101,8 +101,15 @@ def _content(response: Any) -> Any:
 
 
 @contextmanager
-def serving(directory: Path, ends: bool = False, **changes: str | None) -> Iterator[Served]:
-    """``changes`` are settings of the job and of the server; None unsets one. The job runs until the block ends."""
+def serving(
+    directory: Path,
+    ends: bool = False,
+    start: Callable[[dict[str, str]], JobClient] | None = None,
+    **changes: str | None,
+) -> Iterator[Served]:
+    """``changes`` are settings of the job and of the server; None unsets one. The job, one that counts unless ``start``
+    starts another, runs until the block ends.
+    """
     wanted: dict[str, str | None] = {
         **settings(directory),
         "holdfast.job-id": JOB,
@@ -119,7 +126,8 @@ def serving(directory: Path, ends: bool = False, **changes: str | None) -> Itera
     server = DriverServer(parsed)
     archive = JobArchive(parsed.history)
     # Without the server that the environment would start for itself.
-    client = counting(given | {"rest.enabled": "false"}, EPOCHS, WatchedSink(directory / "out"), ends=ends)
+    alone = given | {"rest.enabled": "false"}
+    client = start(alone) if start else counting(alone, EPOCHS, WatchedSink(directory / "out"), ends=ends)
     running: RunningJob = client._job
     job = ServedJob(running.gateway, running.application_id, given, directories_of(configuration))
     server.publish(job)

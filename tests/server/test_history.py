@@ -4,26 +4,9 @@ from __future__ import annotations
 
 import time
 
-import pytest
-
-from holdfast.common.configuration import Configuration
 from holdfast.server.archive import JobArchive
-from holdfast.server.driver import DriverServer
-from holdfast.server.settings import HistorySettings, server_settings
-from tests.server.serving import JOB, Answer, request, serving
-
-
-@pytest.fixture
-def later(tmp_path):
-    """Asks a server of a later driver, which runs no job."""
-    configuration = Configuration.from_dict({"rest.bind-port": "0", "holdfast.rest.linger": "0 ms"})
-    server = DriverServer(server_settings(configuration, {"HOLDFAST_JOBS_DIR": str(tmp_path / "jobs")}))
-
-    def call(path: str, method: str = "GET") -> Answer:
-        return request(server.url + path, method, headers={"Authorization": f"Bearer {server.token}"})
-
-    yield call
-    server.close()
+from holdfast.server.settings import HistorySettings
+from tests.server.serving import JOB, serving
 
 
 def test_a_job_that_was_cancelled(in_process, tmp_path, later):

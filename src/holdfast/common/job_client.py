@@ -10,6 +10,7 @@ from holdfast.common.completable_future import CompletableFuture
 from holdfast.common.job_execution_result import JobExecutionResult
 from holdfast.common.job_id import JobID
 from holdfast.common.job_status import JobStatus
+from holdfast.errors import HoldfastError
 from holdfast.state.handles import SavepointFormat
 
 if TYPE_CHECKING:
@@ -81,21 +82,27 @@ class JobClient:
             if error is not None:
                 ended.set_exception(error)
             else:
-                ended.set_result(JobExecutionResult(self._job.job_id, self._job.master.history))
+                master = self._job.master
+                ended.set_result(JobExecutionResult(self._job.job_id, master.history, master.execution_graph.metrics))
 
         self._job.on_end(settle)
         return ended
 
     def get_accumulators(self) -> CompletableFuture[dict[str, object]]:
-        """Empty: functions in Python have none, as in PyFlink. Rows in and out are in ``get_execution_graph``."""
-        return CompletableFuture.completed({})
+        """The accumulators of the present attempt so far, up to its last epoch."""
+        told: CompletableFuture[dict[str, object]] = CompletableFuture()
+        try:
+            told.set_result(dict(self._job.master.execution_graph.metrics.accumulator_results()))
+        except HoldfastError as error:
+            told.set_exception(error)
+        return told
 
     def get_history(self) -> JobHistory:
         """Epochs, failures and warnings so far."""
         return self._job.master.history
 
     def get_execution_graph(self) -> ExecutionGraph:
-        """Vertices and subtasks with their states."""
+        """Vertices and subtasks with their states and metrics."""
         return self._job.master.execution_graph
 
     def get_checkpoint_statistics(self) -> CheckpointStatisticsTracker:

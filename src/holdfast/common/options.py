@@ -379,6 +379,15 @@ ROW_MAX_BYTES: Option[int] = Option(
     least=1 << 10,
     most=1 << 30,
 )
+METRICS_PER_SUBTASK: Option[int] = Option(
+    "holdfast.metrics.max-per-subtask",
+    INTEGER,
+    200,
+    "Metrics that functions of one operator's subtask may register. More of them work, but are not reported, and a "
+    "warning says so; more accumulators than this are an error.",
+    least=0,
+    most=100_000,
+)
 
 #: Keys of Flink under the prefixes that are checked, which have nothing to act on here.
 WITHOUT_EFFECT: dict[str, str] = {

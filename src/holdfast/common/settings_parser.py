@@ -183,6 +183,7 @@ def epoch_settings(configuration: Configuration) -> EpochSettings:
         stream_available_now=get(options.STREAM_AVAILABLE_NOW),
         envelope_bytes=get(options.ENVELOPE_BYTES),
         max_row_bytes=get(options.ROW_MAX_BYTES),
+        max_metrics=get(options.METRICS_PER_SUBTASK),
     )
 
 

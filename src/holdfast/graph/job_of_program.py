@@ -70,6 +70,7 @@ def plan_job_of(graph: JobGraph, program: StreamGraph, store_name: str) -> Job:
     options = TaskOptions(
         envelope_bytes=settings.epoch.envelope_bytes,
         max_row_bytes=settings.epoch.max_row_bytes,
+        max_metrics=settings.epoch.max_metrics,
         local_dir=settings.backend.local_dir,
         local_recovery=settings.recovery.from_local,
         store_name=store_name,

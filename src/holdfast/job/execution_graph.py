@@ -6,10 +6,11 @@ A vertex is a chain of operators, as in Flink. The graph is written by the threa
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from holdfast.job.function_metrics import FunctionMetrics
 from holdfast.runtime.epoch import Acknowledgement
 from holdfast.runtime.operator import MIN_WATERMARK
 from holdfast.runtime.plan import JobPlan
@@ -62,6 +63,10 @@ class ExecutionGraph:
     """All vertices of a job, in the order in which rows pass them."""
 
     def __init__(self, plan: JobPlan) -> None:
+        #: Of operators, by their ids.
+        self.names = {o.operator_id: o.name for c in plan.chains for o in c.operators}
+        #: Metrics and accumulators of functions.
+        self.metrics = FunctionMetrics()
         home = {o.operator_id: c.operators[0].operator_id for c in plan.chains for o in c.operators}
         sources = {edge.edge_id: home.get(edge.source_operator, edge.source_operator) for edge in plan.edges}
         self.vertices = tuple(
@@ -86,10 +91,12 @@ class ExecutionGraph:
             execution.started, execution.ended = now, None
             execution.rows_in = execution.rows_out = 0
             execution.watermark = MIN_WATERMARK
+        self.metrics.begin_attempt()
 
-    def take_in(self, acknowledgements: Iterable[Acknowledgement]) -> None:
+    def take_in(self, acknowledgements: Sequence[Acknowledgement]) -> None:
         """What the tasks of an accepted epoch told. A vertex reads what its head reads and gives what its tail gives.
         """
+        self.metrics.take_in(acknowledgements)
         told = {(p.operator_id, p.subtask): (p, a.executor) for a in acknowledgements for p in a.progress}
         for vertex in self.vertices:
             for execution in vertex.executions:

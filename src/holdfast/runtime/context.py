@@ -5,12 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from holdfast.errors import ProgramError, StateAccessError
+from holdfast.errors import StateAccessError
 from holdfast.runtime.environment import OperatorEnvironment
+from holdfast.runtime.metric_registry import ACCUMULATOR, METRIC
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from holdfast.runtime.accumulators import Accumulator
+    from holdfast.runtime.metrics import MetricGroup
     from holdfast.state.broadcast_state import BroadcastState
     from holdfast.state.descriptors import (
         AggregatingStateDescriptor,
@@ -103,8 +106,11 @@ class OperatorStateStore:
         self._environment.bindings[id(handle)] = (kind, descriptor)
 
 
-def bind_again(environment: OperatorEnvironment, kind: str, descriptor: Any) -> Any:
+def bind_again(environment: OperatorEnvironment, kind: str, *handle: Any) -> Any:
     """The handle that a function held, in a process that has just taken the operator up."""
+    if kind in (METRIC, ACCUMULATOR):
+        return environment.metrics.bind_again(kind, *handle)
+    (descriptor,) = handle
     if kind == KEYED:
         return KeyedStateStore(environment)._get(descriptor)
     store = OperatorStateStore(environment)
@@ -144,8 +150,19 @@ class RuntimeContext(KeyedStateStore):
     def get_job_parameter(self, key: str, default_value: str) -> str:
         return self._environment.parameters.get(key, default_value)
 
-    def get_metrics_group(self) -> NoReturn:
-        raise ProgramError("Metrics of functions are not available yet: leave get_metrics_group() out.")
+    def get_metrics_group(self) -> MetricGroup:
+        """Where the metrics of the operator are registered, for each subtask."""
+        return self._environment.metrics.group()
+
+    def add_accumulator(self, name: str, accumulator: Accumulator[Any, Any]) -> None:
+        """Make an accumulator of this subtask known under ``name``: the job's result has it, with those of all others
+        that have this name. Not in PyFlink.
+        """
+        self._environment.metrics.add_accumulator(name, accumulator)
+
+    def get_accumulator(self, name: str) -> Accumulator[Any, Any] | None:
+        """The accumulator that was added in this subtask. Not in PyFlink."""
+        return self._environment.metrics.added().get(name)
 
     def get_operator_state_store(self) -> NoReturn:
         raise self._no_operator_state("get_operator_state_store()")

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from holdfast.errors import StateAccessError
+from holdfast.runtime.metric_registry import DEFAULT_LIMIT, MetricRegistry
 from holdfast.runtime.state_context import OperatorStateContext
 from holdfast.types.clock import wall_clock
 
@@ -33,6 +34,11 @@ class OperatorEnvironment:
     nonce: str = ""
     #: By the identity of a state handle that a function was given: how to bind it anew in another process.
     bindings: dict[int, tuple[Any, ...]] = field(default_factory=dict)
+    metric_limit: int = DEFAULT_LIMIT
+    metrics: MetricRegistry = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.metrics = MetricRegistry(f"operator '{self.spec.name}'", self.bindings, self.metric_limit)
 
     def __reduce__(self) -> NoReturn:
         # A field that reaches into the running task (a timer service, a context) stays behind: its copy would be dead.

@@ -9,6 +9,7 @@ from enum import StrEnum
 import msgspec
 
 from holdfast.runtime.envelope import GROUP_SIZE, Barrier
+from holdfast.runtime.metric_values import OperatorMetrics
 from holdfast.state.handles import CheckpointRequest, OperatorRecord, SnapshotType, StateMigrated, SubtaskSnapshot
 from holdfast.state.snapshot_io import SnapshotReader, SnapshotWriter
 
@@ -132,7 +133,7 @@ class Consumed(msgspec.Struct, frozen=True, array_like=True):
     envelopes: int
 
 
-class Acknowledgement(msgspec.Struct, frozen=True):
+class Acknowledgement(msgspec.Struct, frozen=True, omit_defaults=True):
     """A task's word that it committed its epoch. The coordinator takes an epoch only with one of every task, all
     agreeing on nonces.
     """
@@ -166,5 +167,7 @@ class Acknowledgement(msgspec.Struct, frozen=True):
     #: What became of restored state that had another version or type.
     migrations: tuple[StateMigrated, ...] = ()
     warnings: tuple[str, ...] = ()
+    #: What functions have counted since the epoch before.
+    metrics: tuple[OperatorMetrics, ...] = ()
     host: str = ""
     executor: str = ""

@@ -19,8 +19,11 @@ import cloudpickle
 
 from holdfast.runtime.context import KeyedStateStore, OperatorStateStore, bind_again
 from holdfast.runtime.environment import OperatorEnvironment
+from holdfast.runtime.metrics import MetricGroup
 
-_HANDLE, _CONTEXT, _FUNCTION = "handle", "context", "function"
+_HANDLE, _CONTEXT, _GROUP, _FUNCTION = "handle", "context", "metric group", "function"
+#: What belongs to the running task: it is found there again.
+_OF_TASK = (KeyedStateStore, OperatorStateStore, MetricGroup)
 
 
 class _FieldPickler(cloudpickle.Pickler):  # type: ignore[misc]  # it has no types
@@ -33,8 +36,8 @@ class _FieldPickler(cloudpickle.Pickler):  # type: ignore[misc]  # it has no typ
         binding = self._bindings.get(id(obj))
         if binding is not None:
             return _HANDLE, *binding
-        if isinstance(obj, KeyedStateStore | OperatorStateStore):
-            return _CONTEXT, type(obj)
+        if isinstance(obj, _OF_TASK):
+            return (_GROUP, obj.scope) if isinstance(obj, MetricGroup) else (_CONTEXT, type(obj))
         number = self._functions.get(id(obj))
         return None if number is None else (_FUNCTION, number)
 
@@ -47,7 +50,9 @@ class _FieldUnpickler(pickle.Unpickler):
 
     def persistent_load(self, pid: Any) -> Any:
         if pid[0] == _HANDLE:
-            return bind_again(self._environment, pid[1], pid[2])
+            return bind_again(self._environment, *pid[1:])
+        if pid[0] == _GROUP:
+            return self._environment.metrics.group(pid[1])
         if pid[0] == _FUNCTION:
             return self._functions[pid[1]]
         return pid[1](self._environment)

@@ -11,7 +11,7 @@ import logging
 import os
 import pickle
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -25,6 +25,7 @@ from holdfast.runtime.epoch import EpochSpec, RestoredJob
 from holdfast.runtime.fields import PackedFields, pack_fields, unpack_fields
 from holdfast.runtime.functions import FunctionOperator
 from holdfast.runtime.local_files import attempt_directory, sweep_older_attempts
+from holdfast.runtime.metric_values import OperatorMetrics
 from holdfast.runtime.operator import Operator
 from holdfast.runtime.operator_store import OperatorStore
 from holdfast.runtime.plan import JobPlan
@@ -153,6 +154,7 @@ class LiveTask:
             state=state,
             clock=self._clock,
             parameters=self._plan.parameters,
+            metric_limit=self._plan.options.max_metrics,
         )
 
     # -- fields between epochs
@@ -163,11 +165,13 @@ class LiveTask:
             for operator in reversed(chain.operators):
                 fields = memory["fields"][operator.spec.operator_id]
                 environment = operator.environment
+                if isinstance(operator, FunctionOperator) and fields["function"].left_behind:
+                    operator.open()
+                # Behind open(), which may count: what counts is what was counted before.
+                environment.metrics.load(memory["metrics"].get(operator.spec.operator_id))
                 if isinstance(operator, FunctionOperator):
-                    function_fields: PackedFields = fields["function"]
-                    if function_fields.left_behind:
-                        operator.open()
-                    found = unpack_fields(function_fields, environment, operator.functions())
+                    found = unpack_fields(fields["function"], environment, operator.functions())
+                    environment.metrics.adopt_gauges(found)
                     operator.adopt_function_fields(found)
                 operator.adopt_fields(unpack_fields(fields["operator"], environment))
 
@@ -177,13 +181,19 @@ class LiveTask:
             for operator in chain.operators:
                 packed = {"operator": pack_fields(operator.travelling_fields(), operator.environment)}
                 if isinstance(operator, FunctionOperator):
-                    own_fields, functions = operator.function_fields(), operator.functions()
-                    packed["function"] = pack_fields(own_fields, operator.environment, functions)
+                    environment, functions = operator.environment, operator.functions()
+                    own_fields = operator.function_fields() | environment.metrics.gauge_fields()
+                    packed["function"] = pack_fields(own_fields, environment, functions)
                     self._check_left_behind(operator, packed["function"].left_behind)
                 fields[operator.spec.operator_id] = packed
         memory = {
             "chains": [chain.dump() for chain in self.chains],
             "fields": fields,
+            "metrics": {
+                operator.spec.operator_id: counted
+                for operator in self._operators()
+                if (counted := operator.environment.metrics.dump()) is not None
+            },
             "operator_state": {key: store.pack_operator_state() for key, store in self._stores.items()},
         }
         self._directory.mkdir(parents=True, exist_ok=True)
@@ -219,9 +229,10 @@ class LiveTask:
                     "would not get to the worker process of the next epoch, and initialize_state() is not called there "
                     "again. Make it in open(), or leave what cannot be pickled out in its __getstate__."
                 )
+            what = name if name in operator.environment.metrics.gauge_fields() else f"field '{name}'"
             warning = (
-                f"{operator.where}: the field '{name}' cannot be pickled, so it does not travel between worker "
-                "processes; open() runs again where it is missing."
+                f"{operator.where}: the {what} cannot be pickled, so it does not travel between worker processes; "
+                "open() runs again where it is missing."
             )
             if warning not in self._warned:
                 self._warned.add(warning)
@@ -229,12 +240,29 @@ class LiveTask:
 
     def take_warnings(self) -> list[str]:
         warnings, self._warnings = self._warnings, []
+        for operator in self._operators():
+            warnings += operator.environment.metrics.take_warnings()
         return warnings + [warning for store in self._stores.values() for warning in store.take_warnings()]
 
     def take_migrations(self) -> list[StateMigrated]:
         return [migrated for store in self._stores.values() for migrated in store.take_migrations()]
 
     # -- the end of an epoch
+
+    def _operators(self) -> Iterator[Operator]:
+        return (operator for chain in self.chains for operator in chain.operators)
+
+    def sample_gauges(self) -> None:
+        for operator in self._operators():
+            operator.environment.metrics.sample_gauges()
+
+    def metric_reports(self) -> Iterator[OperatorMetrics]:
+        """What functions have counted since the epoch before."""
+        for operator in self._operators():
+            environment = operator.environment
+            report = environment.metrics.report(operator.spec.operator_id, environment.subtask)
+            if report is not None:
+                yield report
 
     def prepare_snapshots(self, request: CheckpointRequest, nonce: str) -> list[PreparedSubtask]:
         """Pin the state of every operator, tail to head: each function first, then its backends."""

@@ -119,6 +119,8 @@ class TaskOptions:
     local_recovery: bool = True
     #: The folder of the job's local stores on every host: one for each directory that a driver can own.
     store_name: str = ""
+    #: So many metrics of an operator's subtask are reported.
+    max_metrics: int = 200
     #: What files between epochs are sealed with. It is made on the driver, and nowhere but in the plan.
     secret: bytes = field(default_factory=lambda: secrets.token_bytes(32), repr=False, compare=False)
 

@@ -218,15 +218,17 @@ class TaskRun:
         failpoint("task.outputs-sent", **self._facts)
         stored = self._begin_upload(self._task)
         failpoint("task.before-commit", **self._facts)
-        # Timers are read inside the epoch's transaction.
+        # Timers, and state that gauges show, are read inside the epoch's transaction.
         timers = [t for c in self.chains if (t := c.next_processing_timer()) is not None]
+        self._task.sample_gauges()
         self._task.commit(self.spec, self._nonce)
         failpoint("task.after-commit", **self._facts)
         if self._upload is not None:
             stored = self._upload.wait(self.spec.upload_wait_seconds)
-        acknowledgement = self._acknowledgement(self._task, stored, min(timers, default=None))
         if self.spec.close:
+            # Functions may still count in close().
             self._task.dispose()
+        acknowledgement = self._acknowledgement(self._task, stored, min(timers, default=None))
         self._outbox.to_coordinator(self._slot, pack(Header(), _ack_encoder.encode(acknowledgement)))
         return self._outbox.close(self.spec.barrier(self._nonce))
 
@@ -281,6 +283,7 @@ class TaskRun:
             restored_bytes=task.restored_bytes,
             migrations=tuple(task.take_migrations()),
             warnings=tuple(task.take_warnings()),
+            metrics=tuple(task.metric_reports()),
             host=socket.gethostname(),
             executor=f"{socket.gethostname()}/{os.getppid()}",
         )

@@ -7,10 +7,12 @@ from typing import Any
 
 import msgspec
 
-from holdfast.server import models_cluster, views_checkpoint, views_job
+from holdfast.server import views_checkpoint, views_job
 from holdfast.server.archive import JobArchive
+from holdfast.server.handlers_metrics import as_metrics
 from holdfast.server.job_metrics import job_metrics
 from holdfast.server.served_job import ServedJob
+from holdfast.server.vertex_metrics import aggregated_metrics, vertex_metrics
 
 logger = logging.getLogger(__name__)
 
@@ -32,7 +34,12 @@ def resources_of(job: ServedJob) -> dict[str, Any]:
         "/plan": views_job.plan(job),
         "/config": views_job.configuration(job),
         "/exceptions": views_job.exceptions(job, most=20),
-        "/metrics": [models_cluster.Metric(name, str(value)) for name, value in job_metrics(job).items()],
+        "/accumulators": views_job.accumulators(job),
+        "/metrics": as_metrics(job_metrics(job)),
+    }
+    answers |= {f"/vertices/{v.vertex_id}/metrics": as_metrics(vertex_metrics(job, v)) for v in vertices}
+    answers |= {
+        f"/vertices/{v.vertex_id}/subtasks/metrics": aggregated_metrics(job, v, v.executions) for v in vertices
     }
     answers |= {f"/vertices/{v.vertex_id}": views_job.vertex_details(job, v) for v in vertices}
     if views_checkpoint.checkpointing_enabled(job):

@@ -6,8 +6,6 @@ from holdfast.server import models_job as models
 from holdfast.server import views_job
 from holdfast.server.archive import ArchivedJob
 from holdfast.server.calls import Call, RestError
-from holdfast.server.job_metrics import job_metrics
-from holdfast.server.models_cluster import Metric
 from holdfast.server.views_job import job_ended
 
 _SHOWN_EXCEPTIONS = 20
@@ -34,6 +32,10 @@ def vertex(call: Call) -> models.VertexDetails:
     return views_job.vertex_details(job, call.vertex(job))
 
 
+def accumulators(call: Call) -> models.JobAccumulators:
+    return views_job.accumulators(call.job())
+
+
 def exceptions(call: Call) -> models.JobExceptions:
     told = call.query.get("maxExceptions", str(_SHOWN_EXCEPTIONS))
     if not (told.isascii() and told.isdigit()) or len(told) > 9:
@@ -45,18 +47,6 @@ def exceptions(call: Call) -> models.JobExceptions:
             raise RestError(400, f"The query parameter 'failureLabelFilter' has '{part}'; expected 'label:value'")
         labels[label] = value
     return views_job.exceptions(call.job(), int(told), labels)
-
-
-def metrics(call: Call) -> list[Metric]:
-    """Names alone, or the values of those that are asked for."""
-    job = call.any_job()
-    if isinstance(job, ArchivedJob):
-        values = {metric["id"]: metric["value"] for metric in job.resources["/metrics"]}
-    else:
-        values = {name: str(value) for name, value in job_metrics(job).items()}
-    if "get" not in call.query:
-        return [Metric(name) for name in values]
-    return [Metric(name, values[name]) for name in call.query["get"].split(",") if name in values]
 
 
 def cancel(call: Call) -> models.Empty:

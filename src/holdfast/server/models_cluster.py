@@ -42,3 +42,16 @@ class Metric(msgspec.Struct, frozen=True, omit_defaults=True):
 
     id: str
     value: str | None = None
+
+
+class AggregatedMetric(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A metric over subtasks. All but the id is left out where only names are asked for. ``skew`` is the mean distance
+    from the average in percent of it, 100 at most.
+    """
+
+    id: str
+    min: float | None = None
+    max: float | None = None
+    avg: float | None = None
+    sum: float | None = None
+    skew: float | None = None

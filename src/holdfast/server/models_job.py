@@ -193,5 +193,21 @@ class JobExceptions(msgspec.Struct, frozen=True, rename="camel"):
     exception_history: ExceptionHistory
 
 
+class Accumulator(msgspec.Struct, frozen=True):
+    """``type`` is the name of its class, ``value`` the text of its value."""
+
+    name: str
+    type: str
+    value: str
+
+
+class JobAccumulators(msgspec.Struct, frozen=True, rename="kebab"):
+    """Accumulators of functions are ``user-task-accumulators``; the others are always empty, for clients of Flink."""
+
+    job_accumulators: list[Accumulator]
+    user_task_accumulators: list[Accumulator]
+    serialized_user_task_accumulators: dict[str, str]
+
+
 class Empty(msgspec.Struct, frozen=True):
     pass

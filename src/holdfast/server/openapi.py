@@ -15,6 +15,7 @@ _PARAMETER = re.compile(r"\{(\w+)\}")
 _DESCRIPTIONS = {
     "job_id": "id of a job",
     "vertex_id": "id of a vertex",
+    "subtask": "number of a subtask, from 0 on",
     "checkpoint_id": "id of a checkpoint",
     "trigger_id": "id of an operation, as its start answered it",
 }

@@ -10,6 +10,7 @@ from prometheus_client.registry import Collector
 
 from holdfast.runtime.operator import MIN_WATERMARK
 from holdfast.server.job_metrics import EXTERNAL_PATH, job_metrics
+from holdfast.server.prometheus_functions import FunctionFamilies
 from holdfast.server.registry import JobRegistry
 from holdfast.server.served_job import ServedJob
 from holdfast.server.views_job import job_ended
@@ -38,6 +39,10 @@ class _JobCollector(Collector):
         yield running
         yield from _of_jobs(jobs)
         yield from _of_subtasks(jobs)
+        functions = FunctionFamilies()
+        for job in jobs:
+            functions.add(job)
+        yield from functions.families()
 
 
 def _of_jobs(jobs: list[ServedJob]) -> Iterator[GaugeMetricFamily]:

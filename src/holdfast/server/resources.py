@@ -8,12 +8,12 @@ from typing import Any
 
 import msgspec
 
-from holdfast.server import handlers_checkpoint, handlers_cluster, handlers_job, handlers_operation
+from holdfast.server import handlers_checkpoint, handlers_cluster, handlers_job, handlers_metrics, handlers_operation
 from holdfast.server import models_checkpoint as checkpoint_models
 from holdfast.server import models_job as job_models
 from holdfast.server import models_operation as operation_models
 from holdfast.server.calls import Call
-from holdfast.server.models_cluster import ClusterOverview, DashboardConfiguration, Metric
+from holdfast.server.models_cluster import AggregatedMetric, ClusterOverview, DashboardConfiguration, Metric
 
 _JOB = "/jobs/{job_id}"
 _NOT_FOUND = {404: "There is no such job"}
@@ -75,6 +75,7 @@ def _start(path: str, handler: Callable[[Call], Any], body: type, summary: str) 
     )
 
 
+_GET = Query("get", "names with commas between them")
 _CHECKPOINT_MISSING = {400: "The id is not a number", 404: "No such job or checkpoint, or checkpointing is off"}
 
 RESOURCES: tuple[Resource, ...] = (
@@ -118,11 +119,18 @@ RESOURCES: tuple[Resource, ...] = (
         ),
     ),
     _read(
+        f"{_JOB}/accumulators",
+        handlers_job.accumulators,
+        job_models.JobAccumulators,
+        "Accumulators of the present attempt, of all subtasks together",
+        {400: "Two operators gave a name to accumulators of two kinds", **_NOT_FOUND},
+    ),
+    _read(
         f"{_JOB}/metrics",
-        handlers_job.metrics,
+        handlers_metrics.of_job,
         list[Metric],
         "Names of metrics, or values of those asked for",
-        queries=(Query("get", "names with commas between them"),),
+        queries=(_GET,),
     ),
     _read(
         f"{_JOB}/vertices/{{vertex_id}}",
@@ -130,6 +138,34 @@ RESOURCES: tuple[Resource, ...] = (
         job_models.VertexDetails,
         "A vertex with its subtasks",
         {404: "No such job or vertex"},
+    ),
+    _read(
+        f"{_JOB}/vertices/{{vertex_id}}/metrics",
+        handlers_metrics.of_vertex,
+        list[Metric],
+        "Names of metrics of all subtasks, their numbers before them, or values of those asked for",
+        {404: "No such job or vertex"},
+        (_GET,),
+    ),
+    _read(
+        f"{_JOB}/vertices/{{vertex_id}}/subtasks/metrics",
+        handlers_metrics.of_subtasks,
+        list[AggregatedMetric],
+        "Names of metrics of subtasks, or what those asked for are over the subtasks",
+        {400: "A query parameter is malformed", 404: "No such job, vertex or subtask"},
+        (
+            _GET,
+            Query("agg", "some of min, max, avg, sum and skew, with commas between them; all of them unless told"),
+            Query("subtasks", "numbers and ranges of subtasks with commas between them; all of them unless told"),
+        ),
+    ),
+    _read(
+        f"{_JOB}/vertices/{{vertex_id}}/subtasks/{{subtask}}/metrics",
+        handlers_metrics.of_subtask,
+        list[Metric],
+        "Names of metrics of a subtask, or values of those asked for",
+        {400: "The subtask is not a number", 404: "No such job, vertex or subtask"},
+        (_GET,),
     ),
     _read(
         f"{_JOB}/checkpoints",

@@ -150,6 +150,15 @@ def exceptions(job: ServedJob, most: int, labels: Mapping[str, str] | None = Non
     )
 
 
+def accumulators(job: ServedJob) -> models.JobAccumulators:
+    known = job.gateway.master.execution_graph.metrics.accumulators()
+    told = [
+        models.Accumulator(name, type(accumulator).__name__, str(accumulator.get_local_value()))
+        for name, accumulator in sorted(known.items())
+    ]
+    return models.JobAccumulators([], told, {})
+
+
 def without_secrets(settings: Mapping[str, str]) -> dict[str, str]:
     return {
         key: _HIDDEN if any(word in key.lower() for word in _SECRETS) else value

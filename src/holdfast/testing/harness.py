@@ -15,6 +15,7 @@ from holdfast.runtime.envelope import ChannelStatus
 from holdfast.runtime.epoch import Acknowledgement, Notification, NotificationKind
 from holdfast.runtime.functions import FunctionOperator
 from holdfast.runtime.live_task import forget_live_tasks
+from holdfast.runtime.metric_values import DistributionValue, Plain
 from holdfast.runtime.operator import MAX_WATERMARK, Operator
 from holdfast.runtime.output_tag import OutputTag
 from holdfast.state.descriptors import ListStateDescriptor, MapStateDescriptor
@@ -154,6 +155,19 @@ class Harness:
         """
         states = self._head().environment.operator_state
         return (states.get_union_list_state if union else states.get_list_state)(descriptor).get()
+
+    def metrics(self) -> dict[str, Plain | DistributionValue]:
+        """What the function's metrics say now, by their names with those of their groups before them (``group.name``).
+        A meter says its count, a gauge is asked.
+        """
+        registry = self._head().environment.metrics
+        registry.sample_gauges()
+        return {str(metric_id): value.value for metric_id, value in registry.values().items()}
+
+    def accumulators(self) -> dict[str, Any]:
+        """The values of this subtask's accumulators."""
+        registry = self._head().environment.metrics
+        return {name: accumulator.get_local_value() for name, accumulator in registry.added().items()}
 
     # -- epochs and snapshots
 

@@ -183,6 +183,8 @@ class EpochSettings:
     #: Of the query that reads Spark's streams.
     stream_interval_ms: int = 0
     stream_available_now: bool = False
+    #: Of one operator's subtask.
+    max_metrics: int = 200
 
 
 @dataclass(frozen=True)

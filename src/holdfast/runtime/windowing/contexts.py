@@ -5,8 +5,9 @@ from __future__ import annotations
 import copy
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
 
-from holdfast.errors import ProgramError, StateAccessError
+from holdfast.errors import StateAccessError
 from holdfast.runtime.context import KeyedStateStore
+from holdfast.runtime.metrics import MetricGroup
 from holdfast.runtime.windowing.evictors import EvictorContext
 from holdfast.runtime.windowing.trigger_contexts import OnMergeContext
 from holdfast.state.descriptors import StateDescriptor
@@ -86,8 +87,8 @@ class WindowTriggerContext(OnMergeContext, EvictorContext):
             )
         state.merge_namespaces(target, [self._namespace(window) for window in self.merged])
 
-    def get_metric_group(self) -> NoReturn:
-        raise ProgramError("Metrics of triggers are not available yet: leave get_metric_group() out.")
+    def get_metric_group(self) -> MetricGroup:
+        return self._operator.environment.metrics.group()
 
 
 class _PerWindowStateStore(KeyedStateStore):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any
 
+from holdfast.runtime.metrics import MetricGroup
 from holdfast.state.descriptors import StateDescriptor
 
 
@@ -36,7 +37,8 @@ class TriggerContext(ABC):
         """State of the trigger for the current key and window."""
 
     @abstractmethod
-    def get_metric_group(self) -> Any: ...
+    def get_metric_group(self) -> MetricGroup:
+        """The metric group of the window function's runtime context."""
 
 
 class OnMergeContext(TriggerContext):
