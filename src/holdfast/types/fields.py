@@ -19,7 +19,7 @@ from holdfast.types.key_composites import FieldsForm
 from holdfast.types.key_forms import KeyForm
 from holdfast.types.part_types import check_type, fields_from_json
 from holdfast.types.registry import register_type
-from holdfast.types.row import Row
+from holdfast.types.row import NamesOf, Row
 from holdfast.types.storage_scalars import Form
 from holdfast.types.table_columns import Column
 from holdfast.types.table_scalars import composite_key
@@ -231,7 +231,7 @@ class TupleTypeInfo(FieldsTypeInfo):
 @register_type
 @dataclass(frozen=True, repr=False)
 class RowTypeInfo(FieldsTypeInfo):
-    """``named`` is False for ``Types.ROW``, whose rows have positions only.
+    """``named`` is False for ``Types.ROW``, whose fields are told apart by their positions: f0, f1, ...
 
     ``defaults`` and ``aliases`` say how stored rows without a field follow this type: with its default, or with the
     field that had one of its other names. They are no part of what the type is. Without them a new field is None.
@@ -269,17 +269,13 @@ class RowTypeInfo(FieldsTypeInfo):
         return (self.aliases or {}).get(name, ())
 
     def maker(self) -> Callable[[Sequence[Any]], Any]:
-        return Row.factory(self._row_names)
+        return Row.factory(self.field_names, NamesOf.GIVEN if self.named else NamesOf.POSITIONS)
 
     def split_records(self) -> SplitRecords:
-        return arrow_write.columns_from_records(len(self.field_types), self._row_names)
+        return arrow_write.columns_from_records(len(self.field_types), self.field_names)
 
     def fields_form(self, fields: Sequence[Form]) -> Form:
-        return storage_forms.row_form(self, fields, self._row_names)
-
-    @property
-    def _row_names(self) -> tuple[str, ...] | None:
-        return self.field_names if self.named else None
+        return storage_forms.row_form(self, fields, self.field_names, self.named, self.maker())
 
 
 def positional_names(count: int) -> tuple[str, ...]:
