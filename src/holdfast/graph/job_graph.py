@@ -176,18 +176,17 @@ def _unpicklable_field(body: Any) -> str | None:
 def _edge(connection: Connection, source: JobOperator, target: JobOperator) -> JobEdge:
     if connection.key_by is not None:
         key = connection.key_by
-        _check_function(key.selector, "key selector", source, target)
         partitioner: Partitioner = KeyGroupHash(key.key_type, target.max_parallelism, key.columns, key.selector)
     elif isinstance(connection.partitioner, Rescale):
         partitioner = Rescale(source.parallelism)
     elif connection.partitioner is not None:
         partitioner = connection.partitioner
-        for what, function in partitioner.functions().items():
-            _check_function(function, what, source, target)
     else:
         # The partitions of a DataFrame are not the subtasks of an operator, however many there are.
         same = source.parallelism == target.parallelism and source.node.data_frame is None
         partitioner = Forward() if same else Rebalance()
+    for what, function in partitioner.functions().items():
+        _check_function(function, what, source, target)
     if isinstance(partitioner, Forward) and source.node.data_frame is not None:
         raise ProgramError(
             f"forward() from the DataFrame '{source.name}' to '{target.name}': a DataFrame has partitions of Spark's, "

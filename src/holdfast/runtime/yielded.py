@@ -23,8 +23,8 @@ Results = Iterable[Any]
 
 
 def may_change(spec: OperatorSpec) -> bool:
-    """Whether a row that an operator emits can be changed in place; of side outputs only their names are known here."""
-    return not spec.output_type.immutable or bool(spec.side_outputs)
+    """Whether a row that an operator emits can be changed in place."""
+    return not all(one.immutable for one in (spec.output_type, *spec.side_outputs.values()))
 
 
 def as_yielded(function: Callable[..., Results | None]) -> Callable[..., Results | None]:

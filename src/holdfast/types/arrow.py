@@ -16,6 +16,7 @@ from holdfast.types.information import FieldsTypeInfo, TypeInformation
 
 RowReader = Callable[[pa.RecordBatch], list[Any]]
 RowWriter = Callable[[Sequence[Any]], pa.RecordBatch]
+RowCheck = Callable[[Sequence[Any]], bool]
 
 _BAD_VALUE = (pa.ArrowException, ValueError, TypeError, OverflowError, AttributeError)
 
@@ -65,6 +66,14 @@ def row_writer(type_info: TypeInformation) -> RowWriter:
             raise _first_bad_row(rows, type_info, write) from error
 
     return write_checked
+
+
+def row_check(type_info: TypeInformation) -> RowCheck:
+    """Whether rows surely are what a reader gives for what a writer makes of them, so that both can be left out."""
+    if not isinstance(type_info, FieldsTypeInfo):
+        return type_info.column_check()
+    # A row is no field: it cannot be null.
+    return type_info.records_check([one.column_check() for one in type_info.field_types])
 
 
 def _first_bad_row(rows: Sequence[Any], type_info: TypeInformation, write: RowWriter) -> RowTypeError:

@@ -7,9 +7,10 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
-from holdfast.types import arrow_read, arrow_write, storage_forms, table_columns
+from holdfast.types import arrow_read, arrow_write, column_checks, storage_forms, table_columns
 from holdfast.types.arrow_read import ColumnReader
 from holdfast.types.arrow_write import ColumnWriter
+from holdfast.types.column_checks import ColumnCheck
 from holdfast.types.contract import TypeInformation
 from holdfast.types.key_composites import ElementsForm
 from holdfast.types.key_forms import KeyForm
@@ -60,6 +61,9 @@ class ElementsTypeInfo(TypeInformation):
 
     def column_writer(self) -> ColumnWriter:
         return arrow_write.list_writer(self.element_type.column_writer(), self.arrow_type())
+
+    def column_check(self) -> ColumnCheck:
+        return column_checks.elements(self.element_type.column_check())
 
     def stored_form(self) -> Form:
         return storage_forms.elements_form(self, self.element_type.stored_form())
@@ -160,6 +164,9 @@ class MapTypeInfo(TypeInformation):
 
     def column_writer(self) -> ColumnWriter:
         return arrow_write.map_writer(self.key_type.column_writer(), self.value_type.column_writer(), self.arrow_type())
+
+    def column_check(self) -> ColumnCheck:
+        return column_checks.mappings(self.key_type.column_check(), self.value_type.column_check())
 
     def stored_form(self) -> Form:
         return storage_forms.map_form(self, self.key_type.stored_form(), self.value_type.stored_form())

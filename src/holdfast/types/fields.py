@@ -11,9 +11,10 @@ from typing import Any, ClassVar
 import pyarrow as pa
 
 from holdfast.errors import ProgramError
-from holdfast.types import arrow_read, arrow_write, field_changes, storage_forms, table_columns
+from holdfast.types import arrow_read, arrow_write, column_checks, field_changes, storage_forms, table_columns
 from holdfast.types.arrow_read import ColumnReader, MakeRecords
 from holdfast.types.arrow_write import ColumnWriter, SplitRecords
+from holdfast.types.column_checks import ColumnCheck
 from holdfast.types.contract import TypeInformation
 from holdfast.types.key_composites import FieldsForm
 from holdfast.types.key_forms import KeyForm
@@ -64,6 +65,10 @@ class FieldsTypeInfo(TypeInformation):
     @abstractmethod
     def split_records(self) -> SplitRecords:
         """Takes values apart."""
+
+    @abstractmethod
+    def records_check(self, fields: Sequence[ColumnCheck]) -> ColumnCheck:
+        """Whether values, none of which may be None, need no conversion; of the checks of its fields."""
 
     @abstractmethod
     def fields_form(self, fields: Sequence[Form]) -> Form:
@@ -128,6 +133,9 @@ class FieldsTypeInfo(TypeInformation):
     def column_writer(self) -> ColumnWriter:
         writers = [one.column_writer() for one in self.field_types]
         return arrow_write.struct_writer(self.split_records(), writers, self.arrow_type())
+
+    def column_check(self) -> ColumnCheck:
+        return column_checks.or_none(self.records_check([one.column_check() for one in self.field_types]))
 
     def stored_form(self) -> Form:
         return self.fields_form([one.stored_form() for one in self.field_types])
@@ -224,6 +232,9 @@ class TupleTypeInfo(FieldsTypeInfo):
     def split_records(self) -> SplitRecords:
         return arrow_write.columns_from_records(len(self.field_types), None)
 
+    def records_check(self, fields: Sequence[ColumnCheck]) -> ColumnCheck:
+        return column_checks.tuples(tuple, fields)
+
     def fields_form(self, fields: Sequence[Form]) -> Form:
         return storage_forms.tuple_form(self, fields)
 
@@ -273,6 +284,9 @@ class RowTypeInfo(FieldsTypeInfo):
 
     def split_records(self) -> SplitRecords:
         return arrow_write.columns_from_records(len(self.field_types), self.field_names)
+
+    def records_check(self, fields: Sequence[ColumnCheck]) -> ColumnCheck:
+        return column_checks.rows(self.field_names, fields)
 
     def fields_form(self, fields: Sequence[Form]) -> Form:
         return storage_forms.row_form(self, fields, self.field_names, self.named, self.maker())
