@@ -11,7 +11,8 @@ import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from holdfast.common import Configuration, Row, TimestampAssigner, Types, WatermarkStrategy
+from holdfast.common import Configuration, Row, RowKind, TimestampAssigner, Types, WatermarkStrategy
+from holdfast.connectors.collection import CollectionSource
 from holdfast.datastream import DataStream, OutputTag, StreamExecutionEnvironment
 from holdfast.errors import FunctionError, HoldfastError, RowTypeError
 from holdfast.graph.job_graph import build_job_graph
@@ -19,6 +20,7 @@ from holdfast.graph.planner import plan_job
 from holdfast.runtime.batch import Batch
 from holdfast.runtime.declared_rows import DeclaredRows
 from holdfast.runtime.plan import TaskOptions
+from holdfast.runtime.source import ReaderContext, ReadLimit
 from holdfast.state.backends import load_backend
 from holdfast.types.typeinfo import TypeInformation
 from tests.graph.programs import settings
@@ -44,12 +46,16 @@ def seen(directory: Path, rows: list[Any], declared: TypeInformation, exchanged:
 
     def follow(stream: DataStream) -> DataStream:
         given = stream.flat_map(lambda row: [row], output_type=declared)
-        return (given.rebalance() if exchanged else given).map(repr, output_type=Types.STRING())
+        return (given.rebalance() if exchanged else given).map(shown, output_type=Types.STRING())
 
     try:
         return run(directory, follow, rows)
     except RowTypeError as error:
         return str(error)
+
+
+def shown(row: Any) -> str:
+    return f"{row!r} of kind {row.get_row_kind()}" if isinstance(row, Row) else repr(row)
 
 
 @given(st.data())
@@ -66,9 +72,11 @@ def test_a_chained_follower_sees_what_one_behind_an_exchange_sees(data: st.DataO
 @pytest.mark.parametrize(
     ("declared", "row", "expected"),
     [
-        (NAMED, ("Ann", 7), "Row(name='Ann', age=7)"),
-        (NAMED, Row(age=7, name="Ann"), "Row(name='Ann', age=7)"),
-        (Types.ROW([Types.STRING(), Types.INT()]), ("Ann", 7), "Row(f0='Ann', f1=7)"),
+        (NAMED, ("Ann", 7), "Row(name='Ann', age=7) of kind +I"),
+        (NAMED, Row(age=7, name="Ann"), "Row(name='Ann', age=7) of kind +I"),
+        (Types.ROW([Types.STRING(), Types.INT()]), ("Ann", 7), "Row(f0='Ann', f1=7) of kind +I"),
+        (NAMED, Row.of_kind(RowKind.DELETE, "Ann", 7), "Row(name='Ann', age=7) of kind -D"),
+        (NAMED, Row.of_kind(RowKind.DELETE, name="Ann", age=7), "Row(name='Ann', age=7) of kind -D"),
         (Types.TUPLE([Types.STRING(), Types.INT()]), Row("Ann", 7), "('Ann', 7)"),
         (Types.DOUBLE(), 1, "1.0"),
         (Types.FLOAT(), 0.1, "0.10000000149011612"),
@@ -142,6 +150,38 @@ def test_every_function_behind_a_declared_type_gets_its_form(tmp_path: Path, nam
     assert sorted(set(names)) == ["Ann", "Bob"]
 
 
+KINDS = [Row("a", 1), Row.of_kind(RowKind.DELETE, "b", 2), Row("c", 3), Row.of_kind(RowKind.UPDATE_AFTER, "d", 4)]
+
+
+@pytest.mark.parametrize(
+    "ways",
+    [
+        lambda s: s.rebalance(),
+        lambda s: s.key_by(lambda row: row.name),
+        lambda s: s.key_by("name"),
+        lambda s: s.rebalance().filter(lambda row: True).rebalance(),
+        lambda s: s,
+    ],
+)
+@pytest.mark.parametrize("size", [1, 2, 4])
+def test_the_kinds_of_rows_go_along(tmp_path: Path, ways: Callable[[DataStream], DataStream], size: int) -> None:
+    """Batches of rows that have kinds, of rows that have none, and of both."""
+    pieces = [KINDS[start : start + size] for start in range(0, len(KINDS), size)]
+    rows = run(tmp_path, lambda s: ways(s.flat_map(lambda piece: piece, NAMED)).map(shown), pieces)
+    assert sorted(rows) == [
+        "Row(name='a', age=1) of kind +I",
+        "Row(name='b', age=2) of kind -D",
+        "Row(name='c', age=3) of kind +I",
+        "Row(name='d', age=4) of kind +U",
+    ]
+
+
+def test_a_collection_keeps_the_kinds_of_its_rows(tmp_path: Path) -> None:
+    source = CollectionSource(KINDS, NAMED)
+    (batch,) = source.create_reader(ReaderContext(0, 1, None)).read(ReadLimit(10, float("inf")))
+    assert [str(row.get_row_kind()) for row in batch.values] == ["+I", "-D", "+I", "+U"]
+
+
 def test_rows_of_no_declared_type_are_the_objects_that_were_given(tmp_path: Path) -> None:
     rows = run(tmp_path, lambda s: s.map(lambda row: row).map(repr), [("Ann", 7), Row(1, 2), 2**70])
     assert rows == ["('Ann', 7)", "<Row(1, 2)>", str(2**70)]
@@ -164,5 +204,5 @@ def test_converted_rows_keep_their_times() -> None:
 
 
 def test_a_refused_row_says_where_it_was_given() -> None:
-    with pytest.raises(HoldfastError, match="^here: Row 0 of a batch, 'x', is not of"):
+    with pytest.raises(HoldfastError, match=r"^here: Row 0 of a batch, 'x', is not of"):
         DeclaredRows(Types.DOUBLE(), "here").of(Batch(["x"]))

@@ -24,6 +24,7 @@ from holdfast.types.settings import (
     RecoverySettings,
     RestartSettings,
     SparkSettings,
+    TextForm,
     ZooKeeperSettings,
 )
 
@@ -48,6 +49,7 @@ class JobSettings:
     parameters: Mapping[str, str] = field(default_factory=dict)
     #: None: without standby drivers.
     zookeeper: ZooKeeperSettings | None = None
+    text_form: TextForm = TextForm.FLINK
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,6 +116,7 @@ def build_job_graph(
         if isinstance(node.body, TwoPhaseCommitSink):
             node.body.bind_checkpoint_directory(settings.checkpoint.directory)
             node.body.bind_publication(settings.checkpoint.publishes)
+            node.body.bind_text_form(settings.text_form)
         operators[node] = _operator(node, ids[node], parallelism, settings.max_parallelism, adopted or {})
     edges = tuple(
         _edge(connection, operators[connection.source], operators[node])

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from holdfast.types import arrow_read, avro_defaults, column_checks, storage_scalars
+from holdfast.types import arrow_read, avro_defaults, column_checks, storage_scalars, text_forms
 from holdfast.types.arrow_read import ColumnReader
 from holdfast.types.arrow_write import one_character
 from holdfast.types.column_checks import ColumnCheck
@@ -34,6 +34,7 @@ from holdfast.types.registry import FromJson
 from holdfast.types.storage_scalars import MakeForm, plain_form, whole_number_form
 from holdfast.types.table_columns import Column, counted, packed, plain, text
 from holdfast.types.table_scalars import big_integers, instants, key_instants
+from holdfast.types.text_forms import Show
 
 
 class BasicType(Enum):
@@ -73,6 +74,7 @@ class Description:
     #: Whether values need no conversion.
     check: ColumnCheck
     refused: tuple[type, ...] = ()
+    show: Show = str
     read: ColumnReader = arrow_read.plain
     #: What Arrow takes for a value; None where it takes the value itself.
     to_arrow: Callable[[Any], Any] | None = None
@@ -119,6 +121,7 @@ def _real_number(bits: int, code: str, arrow: pa.DataType) -> Description:
         key_column=packed(arrow, f">f{bits // 8}", f"f{bits // 8}"),
         check=column_checks.SINGLE if bits == 32 else column_checks.of_class(float),
         refused=(bool, decimal.Decimal),
+        show=text_forms.single if bits == 32 else text_forms.double,
         number=float,
         in_numpy=True,
     )
@@ -157,6 +160,7 @@ DESCRIPTIONS: dict[BasicType, Description] = {
             lambda keys: [key == b"\x01" for key in keys], lambda found: [b"\x01" if one else b"\x00" for one in found]
         ),
         check=column_checks.of_class(bool),
+        show=text_forms.boolean,
         in_numpy=True,
         key_in_arrow=True,
         python=(bool,),
@@ -226,6 +230,7 @@ DESCRIPTIONS: dict[BasicType, Description] = {
         column=plain(pa.binary()),
         key_column=plain(pa.binary()),
         check=column_checks.of_class(bytes),
+        show=text_forms.octets,
         # Arrow never lets go of what a memoryview shows.
         to_arrow=bytes,
         key_in_arrow=True,
@@ -267,6 +272,7 @@ DESCRIPTIONS: dict[BasicType, Description] = {
         column=instants(),
         key_column=key_instants(),
         check=column_checks.instants(Instant),
+        show=text_forms.instant,
         read=arrow_read.instants,
         to_arrow=Instant.to_epoch_nano,
         python=(Instant,),
@@ -294,6 +300,7 @@ DESCRIPTIONS: dict[BasicType, Description] = {
         column=counted(pa.time64("us"), pa.int64()),
         key_column=packed(pa.time64("us"), ">i8", "i8", pa.int64()),
         check=column_checks.TIME,
+        show=text_forms.time,
         python=(dt.time,),
         avro_logical={
             "time-millis": avro_defaults.time(milliseconds=1),
@@ -309,6 +316,7 @@ DESCRIPTIONS: dict[BasicType, Description] = {
             column_checks.TIMESTAMP,
             "local-timestamp",
         ),
+        show=text_forms.timestamp,
         python=(dt.datetime,),
         ddl=("timestamp_ntz",),
     ),
@@ -321,6 +329,7 @@ DESCRIPTIONS: dict[BasicType, Description] = {
             column_checks.UTC_TIMESTAMP,
             "timestamp",
         ),
+        show=text_forms.utc_timestamp,
         ddl=("timestamp", "timestamp_ltz"),
     ),
 }

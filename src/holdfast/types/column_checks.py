@@ -169,10 +169,8 @@ def tuples(cls: type, fields: Sequence[ColumnCheck]) -> ColumnCheck:
 def rows(names: tuple[str, ...], fields: Sequence[ColumnCheck]) -> ColumnCheck:
     """Of these names in this order, and no other kind than INSERT."""
 
-    def right(kinds: set[type]) -> bool:
-        return all(
-            issubclass(kind, Row) and kind._fields == names and kind._row_kind is RowKind.INSERT for kind in kinds
-        )
+    def right(classes: set[type]) -> bool:
+        return all(issubclass(cls, Row) and cls._fields == names and cls._row_kind is RowKind.INSERT for cls in classes)
 
     return _of(right, lambda values: _columns(values, fields))
 

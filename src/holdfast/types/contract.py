@@ -22,6 +22,7 @@ from holdfast.types.key_forms import KeyForm
 from holdfast.types.registry import Names
 from holdfast.types.storage_scalars import Form
 from holdfast.types.table_columns import Column
+from holdfast.types.text_forms import Show
 from holdfast.types.type_changes import Change, KeyChange, same
 
 
@@ -121,6 +122,12 @@ class TypeInformation(ABC):
         cannot tell has all of its values written and read where a follower is in the same task.
         """
         return never
+
+    # -- text
+
+    def text_form(self) -> Show:
+        """How Flink writes values of the type, which are not None; as Python does where Flink has no such type."""
+        return str
 
     # -- stored values
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
-from holdfast.types import arrow_read, arrow_write, column_checks, storage_forms, table_columns
+from holdfast.types import arrow_read, arrow_write, column_checks, storage_forms, table_columns, text_forms
 from holdfast.types.arrow_read import ColumnReader
 from holdfast.types.arrow_write import ColumnWriter
 from holdfast.types.column_checks import ColumnCheck
@@ -19,6 +19,7 @@ from holdfast.types.registry import register_type
 from holdfast.types.storage_scalars import Form
 from holdfast.types.table_columns import Column
 from holdfast.types.table_scalars import composite_key
+from holdfast.types.text_forms import Show
 from holdfast.types.type_changes import Change, KeyChange, change_between, keeps_hash, loses_nothing, optional
 
 
@@ -64,6 +65,9 @@ class ElementsTypeInfo(TypeInformation):
 
     def column_check(self) -> ColumnCheck:
         return column_checks.elements(self.element_type.column_check())
+
+    def text_form(self) -> Show:
+        return text_forms.elements(self.element_type.text_form())
 
     def stored_form(self) -> Form:
         return storage_forms.elements_form(self, self.element_type.stored_form())
@@ -167,6 +171,9 @@ class MapTypeInfo(TypeInformation):
 
     def column_check(self) -> ColumnCheck:
         return column_checks.mappings(self.key_type.column_check(), self.value_type.column_check())
+
+    def text_form(self) -> Show:
+        return text_forms.mapping(self.key_type.text_form(), self.value_type.text_form())
 
     def stored_form(self) -> Form:
         return storage_forms.map_form(self, self.key_type.stored_form(), self.value_type.stored_form())

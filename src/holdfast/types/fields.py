@@ -11,7 +11,15 @@ from typing import Any, ClassVar
 import pyarrow as pa
 
 from holdfast.errors import ProgramError
-from holdfast.types import arrow_read, arrow_write, column_checks, field_changes, storage_forms, table_columns
+from holdfast.types import (
+    arrow_read,
+    arrow_write,
+    column_checks,
+    field_changes,
+    storage_forms,
+    table_columns,
+    text_forms,
+)
 from holdfast.types.arrow_read import ColumnReader, MakeRecords
 from holdfast.types.arrow_write import ColumnWriter, SplitRecords
 from holdfast.types.column_checks import ColumnCheck
@@ -24,6 +32,7 @@ from holdfast.types.row import NamesOf, Row
 from holdfast.types.storage_scalars import Form
 from holdfast.types.table_columns import Column
 from holdfast.types.table_scalars import composite_key
+from holdfast.types.text_forms import Show
 from holdfast.types.type_changes import Change, KeyChange, keeps_hash, loses_nothing
 
 #: Makes the value of a field that a stored value does not have.
@@ -235,6 +244,9 @@ class TupleTypeInfo(FieldsTypeInfo):
     def records_check(self, fields: Sequence[ColumnCheck]) -> ColumnCheck:
         return column_checks.tuples(tuple, fields)
 
+    def text_form(self) -> Show:
+        return text_forms.tuples([one.text_form() for one in self.field_types])
+
     def fields_form(self, fields: Sequence[Form]) -> Form:
         return storage_forms.tuple_form(self, fields)
 
@@ -287,6 +299,9 @@ class RowTypeInfo(FieldsTypeInfo):
 
     def records_check(self, fields: Sequence[ColumnCheck]) -> ColumnCheck:
         return column_checks.rows(self.field_names, fields)
+
+    def text_form(self) -> Show:
+        return text_forms.rows([one.text_form() for one in self.field_types])
 
     def fields_form(self, fields: Sequence[Form]) -> Form:
         return storage_forms.row_form(self, fields, self.field_names, self.named, self.maker())

@@ -21,6 +21,7 @@ from holdfast.types.registry import AvroReader, DdlWord, FromJson, Names, regist
 from holdfast.types.storage_forms import pickled_form
 from holdfast.types.storage_scalars import Form, decimal_form
 from holdfast.types.table_columns import Column, plain
+from holdfast.types.text_forms import Show
 from holdfast.types.type_changes import Change, same
 from holdfast.types.xxhash64 import MAX_LONG_DIGITS
 
@@ -87,6 +88,9 @@ class BasicTypeInfo(TypeInformation):
 
     def column_check(self) -> ColumnCheck:
         return self._description.check
+
+    def text_form(self) -> Show:
+        return self._description.show
 
     def stored_form(self) -> Form:
         return self._description.form(self)

@@ -10,7 +10,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from holdfast.types.instant import Instant
-from holdfast.types.row import Row
+from holdfast.types.row import Row, RowKind
 
 
 class Text(str):
@@ -77,6 +77,7 @@ def _near(value: Any) -> list[Any]:
             Row(*reversed(names))(*reversed(value)),
             Row(**dict(zip(names, value, strict=True))),
             Row(*(f"other {name}" for name in names))(*value),
+            Row.of_kind(RowKind.DELETE, *value),
             Row(*value, 1),
             Row(*value[1:]),
         ]
