@@ -266,7 +266,7 @@ class EdgeReader:
         return Batch(None, timestamps, watermarks, keys, columns, self._read_rows)
 
     def _columns(self, row_kinds: bool) -> pa.Schema:
-        """Those of the rows."""
+        """The columns of the rows, without what travels beside them."""
         schema = schema_of(self._edge.type_info)
         return schema.append(pa.field(ROW_KINDS, pa.int8())) if row_kinds else schema
 

@@ -131,7 +131,7 @@ def instants(cls: type) -> ColumnCheck:
 
 
 def decimals(precision: int, scale: int) -> ColumnCheck:
-    """Of the scale itself; zeros may have a sign, which is lost."""
+    """Decimals of the scale itself; a zero may have a sign, which is lost."""
     same_scale = Decimal(1).scaleb(-scale).same_quantum
     limit = Decimal(10) ** (precision - scale)
 
@@ -162,12 +162,12 @@ def _columns(records: Iterable[Sequence[Any]], checks: Sequence[ColumnCheck]) ->
 
 
 def tuples(cls: type, fields: Sequence[ColumnCheck]) -> ColumnCheck:
-    """Of a tuple class, with one value for each field."""
+    """Values of a tuple class, with one value for each field."""
     return _of(lambda kinds: kinds == {cls}, lambda values: _columns(values, fields))
 
 
 def rows(names: tuple[str, ...], fields: Sequence[ColumnCheck]) -> ColumnCheck:
-    """Of these names in this order, and no other kind than INSERT."""
+    """Rows of these names in this order, and of no other kind than INSERT."""
 
     def right(classes: set[type]) -> bool:
         return all(issubclass(cls, Row) and cls._fields == names and cls._row_kind is RowKind.INSERT for cls in classes)
