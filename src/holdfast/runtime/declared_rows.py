@@ -14,7 +14,7 @@ from holdfast.types.typeinfo import TypeInformation
 
 
 class DeclaredRows:
-    """The declared type of what an operator gives, or one of its side outputs; ``where`` says in errors who gives it."""
+    """The declared type of one output of an operator; ``where`` says in errors who gives the rows."""
 
     def __init__(self, type_info: TypeInformation, where: str) -> None:
         self._in_form = row_check(type_info)

@@ -19,7 +19,7 @@ _EPOCH = dt.datetime(1970, 1, 1)
 
 
 def or_null(show: Show) -> Show:
-    """Of values that may be None."""
+    """The text of values that may be None."""
     return lambda value: "null" if value is None else show(value)
 
 
@@ -34,7 +34,7 @@ def double(value: float) -> str:
 
 
 def single(value: float) -> str:
-    """Of a number of 32 bits: as many digits as tell it from its neighbours among them."""
+    """A number of 32 bits, with as many digits as tell it from its neighbours among them."""
     number = np.float32(value)
     if 1e-3 <= abs(value) < 1e7:
         shortest = f"{Decimal(str(number)):f}"
