@@ -131,7 +131,8 @@ PAIR = Types.TUPLE([Types.LONG(), Types.STRING()])
         (Types.TUPLE([Types.LONG(), Types.PICKLED_BYTE_ARRAY()]), [(1, "a")], True),
         (PAIR, [(1, "a"), ("not", "of the type")], True),
         (Types.ROW([Types.LONG()]), [(1,)], True),
-        (Types.ROW([Types.LONG()]), [Row(1)], False),
+        (Types.ROW([Types.LONG()]), [Row(1)], True),
+        (Types.ROW([Types.LONG()]), [Row(f0=1)], False),
         (Types.ROW([Types.LONG()]), [Row.of_kind(RowKind.DELETE, 1)], True),
     ],
 )

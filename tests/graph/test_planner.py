@@ -203,9 +203,9 @@ def test_side_outputs_are_edges_and_links_with_a_name() -> None:
     (edge,) = planned.plan.edges
     assert (edge.tag_id, edge.type_info, edge.target_operator) == ("two", Types.STRING(), ids["Apart"])
     assert {o.name: o.side_outputs for o in chain.operators} == {
-        "Source": (),
-        "Map": ("one", "two"),
-        "Chained": (),
+        "Source": {},
+        "Map": {"one": Types.LONG(), "two": Types.STRING()},
+        "Chained": {},
     }
 
 

@@ -31,7 +31,7 @@ _MORE_LOGINS = [
 
 #: What each program gives as a stream: lines, in any order.
 STREAMED: dict[str, list[str]] = {
-    "word_count": [f"('{word}', {n})" for word, count in WORDS.items() for n in range(1, count + 1)],
+    "word_count": [f"({word},{n})" for word, count in WORDS.items() for n in range(1, count + 1)],
     "basic_operations": [
         *_MORE_LOGINS,
         _MORE_LOGINS[0],
@@ -46,23 +46,23 @@ STREAMED: dict[str, list[str]] = {
         *("('Alice', 10000, 130)", "('Alice', 20000, 13)", "('Alice', 40000, 20)"),
         *("('Bob', 10000, 83)", "('Bob', 20000, 19)"),
     ],
-    "tumbling_count_window": ["('hi', 9)", "('hello', 12)"],
-    "tumbling_time_window": ["('hi', 0, 5, 4)", "('hi', 5, 10, 3)", "('hi', 15, 20, 1)"],
+    "tumbling_count_window": ["(hi,9)", "(hello,12)"],
+    "tumbling_time_window": ["(hi,0,5,4)", "(hi,5,10,3)", "(hi,15,20,1)"],
     "sliding_time_window": [
-        *("('hi', -2, 3, 2)", "('hi', 0, 5, 4)", "('hi', 2, 7, 4)", "('hi', 4, 9, 3)"),
-        *("('hi', 6, 11, 2)", "('hi', 8, 13, 2)", "('hi', 12, 17, 1)", "('hi', 14, 19, 1)"),
+        *("(hi,-2,3,2)", "(hi,0,5,4)", "(hi,2,7,4)", "(hi,4,9,3)"),
+        *("(hi,6,11,2)", "(hi,8,13,2)", "(hi,12,17,1)", "(hi,14,19,1)"),
     ],
-    "session_window": ["('hi', 1, 14, 6)", "('hi', 15, 20, 1)"],
-    "session_window_with_dynamic_gap": ["('hi', 1, 8, 4)", "('hi', 9, 30, 3)"],
+    "session_window": ["(hi,1,14,6)", "(hi,15,20,1)"],
+    "session_window_with_dynamic_gap": ["(hi,1,8,4)", "(hi,9,30,3)"],
     "side_output": ["2", "4", "aside-1", "aside-3", "aside-5"],
-    "connected_streams": ["('tea', 6)", "('tea', 15)", "('tea', 3)", "('milk', 2)", "('milk', 8)"],
+    "connected_streams": ["(tea,6)", "(tea,15)", "(tea,3)", "(milk,2)", "(milk,8)"],
     "co_map": ["a number: 2", "a number: 3", "a number: 4", "a word: OX", "a word: EMU", "a word: OWL"],
     "broadcast_state": ["('red', 'square then circle')", "('blue', 'square then circle')"],
 }
 #: Where a batch gives something else: the last result of each key only.
 BATCHED = {
     **STREAMED,
-    "word_count": [f"('{word}', {count})" for word, count in WORDS.items()],
+    "word_count": [f"({word},{count})" for word, count in WORDS.items()],
     "basic_operations": [*_MORE_LOGINS, _MORE_LOGINS[0], "('Chile', 12)", "('Kenya', 23)", "('Japan', 7)"],
 }
 

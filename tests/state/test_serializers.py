@@ -67,7 +67,7 @@ VALUES: list[tuple[Any, list[Any]]] = [
     (Types.TIMESTAMP_LTZ(), [STAMP.replace(tzinfo=UTC)]),
     (Types.TUPLE([Types.LONG(), Types.STRING()]), [(1, "a"), (None, None)]),
     (Types.TUPLE([Types.SQL_DATE(), Types.TUPLE([Types.LONG()])]), [(dt.date(2024, 1, 1), (1,)), (None, (None,))]),
-    (Types.ROW([Types.LONG(), Types.STRING()]), [Row(1, "a"), Row(None, None)]),
+    (Types.ROW([Types.LONG(), Types.STRING()]), [Row(f0=1, f1="a"), Row(f0=None, f1=None)]),
     (
         Types.ROW_NAMED(["a", "b"], [Types.LONG(), Types.SQL_DATE()]),
         [Row(a=1, b=dt.date(2024, 1, 1)), Row(a=1, b=None)],
@@ -302,7 +302,7 @@ def typed_values(draw: st.DrawFn, depth: int = 2) -> tuple[TypeInformation, st.S
     fields = [draw(typed_values(depth - 1)) for _ in range(draw(st.integers(1, 3)))]
     types = [type_info for type_info, _ in fields]
     parts = st.tuples(*[values | st.none() for _, values in fields])
-    return (Types.TUPLE(types), parts) if shape == "tuple" else (Types.ROW(types), parts.map(lambda part: Row(*part)))
+    return (Types.TUPLE(types), parts) if shape == "tuple" else (Types.ROW(types), parts.map(Types.ROW(types).maker()))
 
 
 @given(st.data())

@@ -33,7 +33,7 @@ MIGRATIONS: list[tuple[TypeInformation, TypeInformation, Any, Any]] = [
     (FLOAT, DOUBLE, 0.5, 0.5),
     (Types.TUPLE([INT, STRING]), Types.TUPLE([LONG, STRING]), (1, "a"), (1, "a")),
     (Types.TUPLE([INT, STRING]), Types.TUPLE([LONG, STRING]), (None, None), (None, None)),
-    (Types.ROW([INT]), Types.ROW([LONG]), Row(1), Row(1)),
+    (Types.ROW([INT]), Types.ROW([LONG]), Row(1), Row(f0=1)),
     (Types.LIST(INT), Types.LIST(LONG), [1, None], [1, None]),
     (Types.MAP(INT, FLOAT), Types.MAP(LONG, DOUBLE), {1: 0.5, 2: None}, {1: 0.5, 2: None}),
     (Types.MAP(Types.TUPLE([INT]), INT), Types.MAP(Types.TUPLE([LONG]), LONG), {(1,): 2}, {(1,): 2}),

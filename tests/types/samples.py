@@ -158,7 +158,7 @@ TYPES: dict[str, TypeSample] = {
     "TUPLE with names": TypeSample(
         TupleTypeInfo([Types.INT(), Types.TIMESTAMP_LTZ()], ["number", "at"]), [(1, _ZONED), (None, None)]
     ),
-    "ROW": TypeSample(Types.ROW([Types.INT(), Types.CHAR()]), [Row(1, "a"), Row(None, None)]),
+    "ROW": TypeSample(Types.ROW([Types.INT(), Types.CHAR()]), [Row(f0=1, f1="a"), Row(f0=None, f1=None)]),
     "ROW_NAMED": TypeSample(
         Types.ROW_NAMED(["a", "b"], [Types.INT(), Types.STRING()]),
         [Row(a=1, b="x"), Row(a=None, b="y")],

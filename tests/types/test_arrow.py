@@ -65,6 +65,11 @@ SCALARS: dict[TypeInformation, st.SearchStrategy] = {
 }
 
 
+def _typed_row(parts):
+    row = Types.ROW([type_info for type_info, _ in parts])
+    return row, st.tuples(*(values for _, values in parts)).map(row.maker())
+
+
 def nested(children: st.SearchStrategy) -> st.SearchStrategy:
     """(type, strategy of its values) pairs, one level deeper."""
     many = st.lists(children, min_size=1, max_size=3)
@@ -72,7 +77,7 @@ def nested(children: st.SearchStrategy) -> st.SearchStrategy:
         children.map(lambda c: (Types.LIST(c[0]), st.lists(c[1], max_size=3))),
         children.map(lambda c: (Types.MAP(Types.STRING(), c[0]), st.dictionaries(st.text(), c[1], max_size=3))),
         many.map(lambda cs: (Types.TUPLE([c[0] for c in cs]), st.tuples(*(c[1] for c in cs)))),
-        many.map(lambda cs: (Types.ROW([c[0] for c in cs]), st.tuples(*(c[1] for c in cs)).map(lambda v: Row(*v)))),
+        many.map(_typed_row),
     )
 
 

@@ -8,15 +8,20 @@ import sys
 
 import pytest
 
+from holdfast.types.key_undeclared import UndeclaredForm
 from holdfast.types.row import Row, RowKind
+from holdfast.types.typeinfo import Types
+
+ROW = Types.ROW([Types.INT(), Types.STRING()])
 
 
 def test_values_by_position_name_and_attribute():
     row = Row(b=2, a=1)
-    assert (row[0], row["b"], row.a, list(row), len(row)) == (1, 2, 1, [1, 2], 2)
-    assert row[0:2] == [1, 2]
-    row["a"], row[1] = 10, 20
+    assert (row[0], row["b"], row.a, list(row), len(row)) == (2, 2, 1, [2, 1], 2)
+    assert row[0:2] == [2, 1]
+    row["a"], row[0] = 10, 20
     assert row == Row(a=10, b=20)
+    assert "a" in row and 10 not in row and 10 in Row(10) and "a" not in Row(10)
 
 
 def test_a_row_of_names_makes_rows_with_these_names():
@@ -33,7 +38,7 @@ def test_names_given_later():
 
 
 def test_repr_is_pyflinks():
-    assert repr(Row(name="Alice", age=11)) == "Row(age=11, name='Alice')"
+    assert repr(Row(name="Alice", age=11)) == "Row(name='Alice', age=11)"
     assert str(Row(1, "a")) == "<Row(1, 'a')>"
 
 
@@ -52,14 +57,28 @@ def test_equality_looks_at_values_names_and_kind():
     assert not [1] == Row(1)  # noqa: SIM201, SIM300
     assert Row(1) != Row.of_kind(RowKind.DELETE, 1)
     assert hash(Row(a=1)) == hash(Row(a=1))
+    assert Row(b=1, a=2) == Row(a=2, b=1) != Row(a=1, b=2)
+    assert hash(Row(b=1, a=2)) == hash(Row(a=2, b=1))
     assert Row.factory(["a"])([1]) == Row(a=1)
 
 
-@pytest.mark.parametrize("row", [Row(1, "x"), Row(a=1, b=[2]), Row.of_kind(RowKind.UPDATE_AFTER, c=1)])
+@pytest.mark.parametrize(
+    "row",
+    [
+        Row(1, "x"),
+        Row(a=1, b=[2]),
+        Row(b=1, a=2),
+        Row.of_kind(RowKind.UPDATE_AFTER, c=1),
+        Row.of_kind(RowKind.DELETE, 1),
+        ROW.maker()((1, "x")),
+    ],
+)
 def test_copies_and_pickles_are_equal(row):
     for same in (pickle.loads(pickle.dumps(row)), copy.copy(row), copy.deepcopy(row)):
         assert same == row and same is not row
         assert same.get_row_kind() is row.get_row_kind()
+        assert (same._fields, repr(same), list(same)) == (row._fields, repr(row), list(row))
+        assert UndeclaredForm().encode(same) == UndeclaredForm().encode(row)
 
 
 def test_fields_win_over_methods_of_lists():
@@ -102,3 +121,36 @@ def test_a_factory_runs_no_python_code_per_row():
         sys.setprofile(None)
     assert rows[7].b == 7
     assert calls == []
+
+
+def test_rows_of_positions_have_the_names_of_positions():
+    row = ROW.maker()((1, "a"))
+    assert (row.f0, row["f1"], row.as_dict(), str(row)) == (1, "a", {"f0": 1, "f1": "a"}, "Row(f0=1, f1='a')")
+    assert row == Row(f1="a", f0=1) and row != Row(1, "a")
+    row.set_field_names(["x", "y"])
+    assert row == Row(x=1, y="a")
+
+
+def test_the_kind_of_a_row_is_part_of_its_class():
+    row = Row.of_kind(RowKind.UPDATE_BEFORE, b=1, a=2)
+    assert (str(row.get_row_kind()), row.b, repr(row)) == ("-U", 1, "Row(b=1, a=2)")
+    row.set_row_kind(RowKind.INSERT)
+    assert type(row) is type(Row(b=1, a=2))
+    assert list(map(str, RowKind)) == ["+I", "-U", "+U", "-D"]
+
+
+def test_a_key_of_no_declared_type_is_what_it_was_before_rows_kept_the_order_of_keywords():
+    """The bytes are those of rows whose keywords were sorted, and of rows of ROW, which had no names."""
+    form = UndeclaredForm()
+    sorted_row, unnamed = Row("a", "b")(2, 1), Row(2, 1)
+    assert form.encode(Row(b=1, a=2)) == form.encode(sorted_row) == b"R\x92\x92\xa1a\xa1b" + b"\xc4" + _encoded(2, 1)
+    assert form.hash(Row(b=1, a=2)) == form.hash(sorted_row) == form.hash(unnamed)
+    of_positions = Types.ROW([Types.LONG(), Types.LONG()]).maker()((2, 1))
+    assert form.encode(of_positions) == form.encode(unnamed) == b"R\x92\xc0\xc4" + _encoded(2, 1)
+    # Names that were given are part of the key, in their order.
+    assert form.encode(Row("b", "a")(1, 2)) != form.encode(sorted_row)
+
+
+def _encoded(*values: int) -> bytes:
+    encoded = UndeclaredForm().encode(values)[1:]
+    return bytes([len(encoded)]) + encoded

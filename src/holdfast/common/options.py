@@ -8,7 +8,15 @@ from holdfast.common.lease_options import LEASE
 from holdfast.common.option_types import BOOLEAN, DURATION, FLOAT, INTEGER, MEMORY, TEXT, Option, choice
 from holdfast.common.rest_options import REST
 from holdfast.common.spark_options import SPARK
-from holdfast.types.settings import CheckpointMode, ClaimMode, ExecutionMode, RestartKind, Retention, StorageKind
+from holdfast.types.settings import (
+    CheckpointMode,
+    ClaimMode,
+    ExecutionMode,
+    RestartKind,
+    Retention,
+    StorageKind,
+    TextForm,
+)
 
 _CHECKPOINTING = "execution.checkpointing."
 _RESTART = "restart-strategy."
@@ -310,6 +318,13 @@ OPERATOR_CHAINING: Option[bool] = Option(
     True,
     "Run neighbours with one row path between them in one task.",
     older=("pipeline.operator-chaining",),
+)
+TEXT_FORM: Option[TextForm] = Option(
+    "holdfast.text-form",
+    choice({form.value: form for form in TextForm}),
+    TextForm.FLINK,
+    "How `print()` and `Encoder.simple_string_encoder()` write rows of a declared type: as PyFlink does (`(hi,4)`, "
+    "`+I[...]`), or `PYTHON`, as `str()` does. Rows of no declared type are always written so.",
 )
 
 EPOCH_MAX_ROWS: Option[int] = Option(

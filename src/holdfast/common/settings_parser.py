@@ -25,6 +25,7 @@ from holdfast.types.settings import (
     RestartSettings,
     SparkSettings,
     StorageKind,
+    TextForm,
     ZooKeeperAccess,
     ZooKeeperSettings,
     ZooKeeperTls,
@@ -54,6 +55,7 @@ class ParsedSettings:
     mode: ExecutionMode
     chaining: bool
     zookeeper: ZooKeeperSettings | None
+    text_form: TextForm
 
 
 def parse_settings(configuration: Configuration) -> ParsedSettings:
@@ -78,6 +80,7 @@ def parse_settings(configuration: Configuration) -> ParsedSettings:
         mode=configuration.get(options.EXECUTION_MODE),
         chaining=configuration.get(options.OPERATOR_CHAINING),
         zookeeper=_zookeeper_of_job(configuration),
+        text_form=configuration.get(options.TEXT_FORM),
     )
 
 

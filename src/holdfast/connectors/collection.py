@@ -11,7 +11,7 @@ from holdfast.connectors.reading import MAX_BATCH_ROWS, ArrowBatches, Budget
 from holdfast.errors import RestoreError
 from holdfast.runtime.batch import Batch
 from holdfast.runtime.source import ReaderContext, ReadLimit, Source, SourceReader
-from holdfast.types.arrow import row_writer
+from holdfast.types.arrow import exchange_writer
 from holdfast.types.information import TypeInformation
 from holdfast.types.resolve import resolve
 from holdfast.types.typeinfo import Types
@@ -38,7 +38,7 @@ class CollectionSource(Source):
         self._chunks: list[_Chunk] = [rows[i : i + MAX_BATCH_ROWS] for i in range(0, len(rows), MAX_BATCH_ROWS)]
         self._typed = self._type != resolve(None)
         if self._typed:
-            write = row_writer(self._type)
+            write = exchange_writer(self._type)
             self._chunks = [write(chunk) for chunk in self._chunks]
 
     def output_type(self) -> TypeInformation | None:

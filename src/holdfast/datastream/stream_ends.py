@@ -70,12 +70,22 @@ class StreamEnds(ABC):
     def execute_and_collect(self, job_execution_name: str | None = None, limit: int | None = None) -> Any:
         """Run the program and give its rows: a list with ``limit``, else an iterator that can be closed."""
         collection = Collection()
-        self.sink_to(collection.sink()).name("Collect")
+        self._collect_in_order(self.sink_to(collection.sink()).name("Collect")._operator())
         iterator = self._environment.collect(collection, job_execution_name)
         if limit is None:
             return iterator
         with iterator:
             return [row for row, _ in zip(iterator, range(limit), strict=False)]
+
+    @staticmethod
+    def _collect_in_order(sink: Node) -> None:
+        """As many subtasks as give the rows, each collecting those of one; one where rows are sent elsewhere. So the
+        rows of a subtask stay in their order.
+        """
+        (connection,) = sink.inputs
+        moves = connection.partitioner is not None or connection.key_by is not None
+        sink.parallelism = 1 if moves else connection.source.parallelism
+        sink.parallelism_limit = None if moves else connection.source.parallelism_limit
 
     def _end(self, factory: OperatorFactory, body: Any) -> DataStreamSink:
         node = self._environment.add_node("Sink", factory, body, self.get_type(), [self._connection()])

@@ -282,6 +282,7 @@ class StreamExecutionEnvironment:
             spark=parsed.spark,
             parameters=self._configuration.to_dict(),
             zookeeper=parsed.zookeeper,
+            text_form=parsed.text_form,
         )
 
     def get_execution_plan(self) -> str:

@@ -24,6 +24,7 @@ from holdfast.types.settings import (
     RecoverySettings,
     RestartSettings,
     SparkSettings,
+    TextForm,
     ZooKeeperSettings,
 )
 
@@ -48,6 +49,7 @@ class JobSettings:
     parameters: Mapping[str, str] = field(default_factory=dict)
     #: None: without standby drivers.
     zookeeper: ZooKeeperSettings | None = None
+    text_form: TextForm = TextForm.FLINK
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,6 +116,7 @@ def build_job_graph(
         if isinstance(node.body, TwoPhaseCommitSink):
             node.body.bind_checkpoint_directory(settings.checkpoint.directory)
             node.body.bind_publication(settings.checkpoint.publishes)
+            node.body.bind_text_form(settings.text_form)
         operators[node] = _operator(node, ids[node], parallelism, settings.max_parallelism, adopted or {})
     edges = tuple(
         _edge(connection, operators[connection.source], operators[node])
@@ -176,18 +179,17 @@ def _unpicklable_field(body: Any) -> str | None:
 def _edge(connection: Connection, source: JobOperator, target: JobOperator) -> JobEdge:
     if connection.key_by is not None:
         key = connection.key_by
-        _check_function(key.selector, "key selector", source, target)
         partitioner: Partitioner = KeyGroupHash(key.key_type, target.max_parallelism, key.columns, key.selector)
     elif isinstance(connection.partitioner, Rescale):
         partitioner = Rescale(source.parallelism)
     elif connection.partitioner is not None:
         partitioner = connection.partitioner
-        for what, function in partitioner.functions().items():
-            _check_function(function, what, source, target)
     else:
         # The partitions of a DataFrame are not the subtasks of an operator, however many there are.
         same = source.parallelism == target.parallelism and source.node.data_frame is None
         partitioner = Forward() if same else Rebalance()
+    for what, function in partitioner.functions().items():
+        _check_function(function, what, source, target)
     if isinstance(partitioner, Forward) and source.node.data_frame is not None:
         raise ProgramError(
             f"forward() from the DataFrame '{source.name}' to '{target.name}': a DataFrame has partitions of Spark's, "

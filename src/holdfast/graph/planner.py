@@ -123,7 +123,7 @@ def _chain_spec(
 
 def _operator_spec(graph: JobGraph, operator: JobOperator) -> OperatorSpec:
     node = operator.node
-    tags = {e.connection.tag_id for e in graph.outputs_of(operator)}
+    tags = [e.connection.tag for e in graph.outputs_of(operator) if e.connection.tag is not None]
     assert node.factory is not None
     return OperatorSpec(
         operator_id=operator.operator_id,
@@ -140,7 +140,7 @@ def _operator_spec(graph: JobGraph, operator: JobOperator) -> OperatorSpec:
         uid=operator.uid,
         broadcast_states=node.broadcast_states,
         batch=graph.settings.batch,
-        side_outputs=tuple(sorted(tag for tag in tags if tag is not None)),
+        side_outputs={tag.tag_id: tag.type_info for tag in tags},
     )
 
 

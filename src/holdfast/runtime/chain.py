@@ -8,6 +8,7 @@ from typing import Any
 from holdfast.runtime.batch import Batch
 from holdfast.runtime.combining_router import router_of
 from holdfast.runtime.context import RuntimeContext
+from holdfast.runtime.declared_rows import DeclaredRows
 from holdfast.runtime.endpoints import SourceOperator
 from holdfast.runtime.envelope import ChannelStatus, Header
 from holdfast.runtime.epoch import (
@@ -59,11 +60,16 @@ class Chain:
         for operator in self.operators:
             operator_id = operator.spec.operator_id
             for follower in self.spec.links.get(operator_id, ()):
-                _output_of(operator, self.spec.side_links.get(follower)).add_operator(self._by_id[follower])
+                tag_id = self.spec.side_links.get(follower)
+                _output_of(operator, tag_id).add_operator(self._by_id[follower])
+                _look_at_rows(operator, tag_id)
             for edge_id in self.spec.outputs.get(operator_id, ()):
-                router = router_of(self._edges[edge_id], self.subtask, self.subtask, operator.where, self._options)
+                edge = self._edges[edge_id]
+                router = router_of(edge, self.subtask, self.subtask, operator.where, self._options)
                 router.open(RuntimeContext(operator.environment))
-                _output_of(operator, self._edges[edge_id].tag_id).add_collector(router)
+                _output_of(operator, edge.tag_id).add_collector(router)
+                if edge.partitioner.functions():
+                    _look_at_rows(operator, edge.tag_id)
                 self._routers[edge_id] = router
         for edge_id in self.spec.inputs:
             for channel in range(self._edges[edge_id].source_parallelism):
@@ -297,6 +303,13 @@ class Chain:
         self._gate.load(dumped["channels"])
         for edge, router in dumped["routers"].items():
             self._routers[edge].load(router)
+
+
+def _look_at_rows(operator: Operator, tag_id: str | None) -> None:
+    """A function of the program is given rows of this output here, and not behind an exchange."""
+    type_info = operator.spec.output_type if tag_id is None else operator.spec.side_outputs[tag_id]
+    if type_info.declared and not (operator.passes_rows and tag_id is None):
+        _output_of(operator, tag_id).give_declared(DeclaredRows(type_info, operator.where))
 
 
 def _output_of(operator: Operator, tag_id: str | None) -> Output:

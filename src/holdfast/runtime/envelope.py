@@ -67,6 +67,8 @@ class Header(msgspec.Struct, frozen=True, array_like=True):
     rows: int = 0
     #: Why the task, or one before it, has failed. Then nothing else counts.
     failure: str = ""
+    #: Whether the kinds of the rows are among their columns.
+    row_kinds: bool = False
 
 
 class Envelope:

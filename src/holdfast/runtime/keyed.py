@@ -120,6 +120,7 @@ class KeyedFlatMapOperator(KeyedOperator):
 
 
 class KeyedFilterOperator(KeyedOperator):
+    passes_rows = True
     row_method = "filter"
 
     def process(self, batch: Batch, input_index: int) -> None:

@@ -12,7 +12,7 @@ from holdfast.runtime.batch import Batch, joined_times
 from holdfast.runtime.keyed import KeyedOperator
 from holdfast.runtime.plan import OperatorSpec
 from holdfast.runtime.row_buffer import WaitingRows
-from holdfast.types.arrow import row_reader, schema_of
+from holdfast.types.arrow import row_reader, schema_of, without_kinds
 from holdfast.types.columns import Column
 from holdfast.types.typeinfo import Types
 
@@ -64,7 +64,7 @@ class KeyedBatchOperator(KeyedOperator):
         batches = self._waiting.take()
         if not batches:
             return
-        rows = pa.concat_batches([batch.arrow for batch in batches])
+        rows = pa.concat_batches([without_kinds(batch.arrow) for batch in batches if batch.arrow is not None])
         keys = pa.concat_arrays([batch.key_column for batch in batches])
         context = KeyedBatchContext()
         if self.spec.event_time:

@@ -33,6 +33,8 @@ class Operator:
 
     #: Whether its function yields rows, among which there may be some for side outputs.
     yields_rows: ClassVar[bool] = False
+    #: Whether all rows that it gives are rows that it got, which have the form of their type.
+    passes_rows: ClassVar[bool] = False
 
     def __init__(self, spec: OperatorSpec) -> None:
         self.spec = spec

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from holdfast.errors import FunctionError
 from holdfast.runtime.batch import Batch
+from holdfast.runtime.declared_rows import DeclaredRows
 from holdfast.runtime.output_tag import OutputTag
 
 if TYPE_CHECKING:
@@ -28,6 +29,8 @@ class Output:
     def __init__(self) -> None:
         self._collectors: list[Collector] = []
         self._operators: list[Operator] = []
+        #: Where somebody looks at the rows in this task, and they may not be in the form of their type.
+        self._declared: DeclaredRows | None = None
         self.rows = 0
 
     def add_operator(self, operator: Operator) -> None:
@@ -36,11 +39,17 @@ class Output:
     def add_collector(self, collector: Collector) -> None:
         self._collectors.append(collector)
 
+    def give_declared(self, declared: DeclaredRows) -> None:
+        """From now on all followers get rows in the form of their declared type."""
+        self._declared = declared
+
     def collect(self, batch: Batch) -> None:
         rows = len(batch)
         if not rows:
             return
         self.rows += rows
+        if self._declared is not None:
+            batch = self._declared.of(batch)
         for collector in self._collectors:
             collector.collect(batch)
         for operator in self._operators:

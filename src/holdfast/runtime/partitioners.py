@@ -201,6 +201,9 @@ class KeyGroupHash(Partitioner):
             return _ByColumns(self.columns, codec, targets, where)
         return _BySelector(self.selector, codec, targets, where)
 
+    def functions(self) -> dict[str, Any]:
+        return {} if self.selector is None else {"key selector": self.selector}
+
 
 @dataclass(frozen=True, slots=True)
 class _KeyGroupTargets:

@@ -48,8 +48,8 @@ class OperatorSpec:
     broadcast_states: tuple[MapStateDescriptor, ...] = ()
     #: The job gives final results only: event time stands still until the input ends, and then all timers fire.
     batch: bool = False
-    #: Names of the side outputs that somebody listens to.
-    side_outputs: tuple[str, ...] = ()
+    #: The types of the side outputs that somebody listens to, by their names.
+    side_outputs: Mapping[str, TypeInformation] = field(default_factory=dict)
 
     def describe(self, subtask: int) -> str:
         """How errors name a subtask."""

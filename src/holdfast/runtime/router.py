@@ -34,7 +34,7 @@ from holdfast.runtime.partitioners import (
 )
 from holdfast.runtime.plan import EdgeSpec, TaskOptions
 from holdfast.runtime.row_order import GROUPED_ROWS, by_target, by_target_and_key
-from holdfast.types.arrow import row_reader, row_writer, schema_of
+from holdfast.types.arrow import ROW_KINDS, exchange_writer, kinds_of, row_reader, schema_of
 
 if TYPE_CHECKING:
     from holdfast.runtime.context import RuntimeContext
@@ -102,7 +102,7 @@ class Router:
         self._channel = channel
         self._options = options
         self._partitioner = edge.partitioner.bind(subtask, edge.target_parallelism, where)
-        self._write_rows = row_writer(edge.type_info)
+        self._write_rows = exchange_writer(edge.type_info)
         self._columns = schema_of(edge.type_info)
         self._where = where
         #: What all targets know.
@@ -115,6 +115,7 @@ class Router:
         self._buffered = [0] * targets
         self._number = [0] * targets
         self._key_form = ""
+        self._with_kinds = False
 
     def open(self, runtime_context: RuntimeContext) -> None:
         """Before the first row, in every process that takes the task up."""
@@ -135,9 +136,10 @@ class Router:
         columns = batch.arrow if batch.arrow is not None else self._written(batch.values)
         route = self._partitioner.route(batch, columns)
         wire = self._wire(columns, batch, route.keys)
-        if route.keys.form != self._key_form:
+        with_kinds = kinds_of(columns) is not None
+        if (route.keys.form, with_kinds) != (self._key_form, self._with_kinds):
             self.flush()
-            self._key_form = route.keys.form
+            self._key_form, self._with_kinds = route.keys.form, with_kinds
         if route.single is not None:
             self._buffer(route.single, wire)
         elif route.targets is None:
@@ -232,7 +234,8 @@ class Router:
             self._send_rows(target, rows.slice(0, half), None)
             self._send_rows(target, rows.slice(half), status)
             return
-        self._send(target, Header(status=status, key_form=self._key_form, rows=rows.num_rows), body)
+        header = Header(status=status, key_form=self._key_form, rows=rows.num_rows, row_kinds=self._with_kinds)
+        self._send(target, header, body)
 
     def _send(self, target: int, header: Header, body: bytes | pa.Buffer) -> None:
         self._outbox.send(target, self._edge.edge_id, self._channel, self._number[target], pack(header, body))
@@ -246,34 +249,40 @@ class EdgeReader:
         self._edge = edge
         self._read_rows = row_reader(edge.type_info)
         self._keys = KeyReader(edge.partitioner) if isinstance(edge.partitioner, KeyGroupHash) else None
-        self._schemas: dict[str, pa.Schema] = {}
-        #: By the form of keys: what makes Python keys, and a column, of received rows.
-        self._reads_keys: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {}
+        self._schemas: dict[tuple[str, bool], pa.Schema] = {}
+        #: By the form of rows: what makes Python keys, and a column, of received ones.
+        self._reads_keys: dict[tuple[str, bool], tuple[Callable[..., Any], Callable[..., Any]]] = {}
 
     def read(self, header: Header, body: memoryview) -> Batch:
-        wire = pa.ipc.read_record_batch(pa.py_buffer(body), self._schema(header.key_form))
+        form = header.key_form, header.row_kinds
+        wire = pa.ipc.read_record_batch(pa.py_buffer(body), self._schema(*form))
         timestamps = watermarks = None
         keys: ReceivedKeys | None = None
         if self._edge.event_time:
             timestamps = Times.of_column(wire.column(TIMESTAMP_COLUMN))
             watermarks = Times.of_column(wire.column(WATERMARK_COLUMN))
         if self._keys is not None:
-            form = header.key_form
             if form not in self._reads_keys:
-                self._reads_keys[form] = partial(self._keys.read, form), partial(self._keys.column, form)
+                key_form = header.key_form
+                self._reads_keys[form] = partial(self._keys.read, key_form), partial(self._keys.column, key_form)
             keys = ReceivedKeys(wire, *self._reads_keys[form])
-        columns = wire.select(schema_of(self._edge.type_info).names)
+        columns = wire.select(self._columns(header.row_kinds).names)
         return Batch(None, timestamps, watermarks, keys, columns, self._read_rows)
 
-    def _schema(self, key_form: str) -> pa.Schema:
-        schema = self._schemas.get(key_form)
+    def _columns(self, row_kinds: bool) -> pa.Schema:
+        """The columns of the rows, without what travels beside them."""
+        schema = schema_of(self._edge.type_info)
+        return schema.append(pa.field(ROW_KINDS, pa.int8())) if row_kinds else schema
+
+    def _schema(self, key_form: str, row_kinds: bool) -> pa.Schema:
+        schema = self._schemas.get((key_form, row_kinds))
         if schema is None:
-            schema = schema_of(self._edge.type_info)
+            schema = self._columns(row_kinds)
             if self._edge.event_time:
                 schema = schema.append(pa.field(TIMESTAMP_COLUMN, pa.int64())).append(
                     pa.field(WATERMARK_COLUMN, pa.int64())
                 )
             if key_form in KEY_COLUMN_TYPES:
                 schema = schema.append(pa.field(KEY_COLUMN, KEY_COLUMN_TYPES[key_form]))
-            self._schemas[key_form] = schema
+            self._schemas[key_form, row_kinds] = schema
         return schema

@@ -12,6 +12,7 @@ import msgspec
 from holdfast.runtime.batch import Batch
 from holdfast.runtime.contracts import Function, WrappingFunction
 from holdfast.runtime.epoch import EpochEnd
+from holdfast.types.settings import TextForm
 
 
 class TransactionName(msgspec.Struct, frozen=True, order=True):
@@ -64,6 +65,9 @@ class TwoPhaseCommitSink(Function):
         """Told when the job publishes, on the driver, before the sink travels: with its checkpoints, or at the end of
         each epoch (or of the input), where what is published is not bound to the state of any checkpoint.
         """
+
+    def bind_text_form(self, form: TextForm) -> None:
+        """Told how the job writes rows as text, on the driver, before the sink travels."""
 
     @abstractmethod
     def begin(self, name: TransactionName) -> Any:
@@ -145,6 +149,9 @@ class WrappingSink(WrappingFunction, TwoPhaseCommitSink):
 
     def bind_publication(self, with_checkpoints: bool) -> None:
         self.wrapped_function.bind_publication(with_checkpoints)
+
+    def bind_text_form(self, form: TextForm) -> None:
+        self.wrapped_function.bind_text_form(form)
 
     def begin(self, name: TransactionName) -> Any:
         return self.wrapped_function.begin(name)

@@ -39,6 +39,7 @@ class MapOperator(RowMapper):
 class FilterOperator(FunctionOperator):
     """Keeps the rows for which the function is true."""
 
+    passes_rows = True
     row_method = "filter"
 
     def process(self, batch: Batch, input_index: int) -> None:

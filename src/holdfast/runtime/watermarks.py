@@ -30,6 +30,8 @@ class TimestampsAndWatermarksOperator(Operator):
     those that are not idle counts: a split that is ahead of another does not make that one's rows late.
     """
 
+    passes_rows = True
+
     def bind_state(self) -> None:
         self._highest = MIN_WATERMARK
         self._quiet_since = self.environment.clock()

@@ -14,7 +14,7 @@ from typing import Any
 
 from holdfast.runtime.plan import OperatorSpec
 from holdfast.types.immutable import IMMUTABLE_CLASSES
-from holdfast.types.row import Row, RowKind
+from holdfast.types.row import Row
 
 #: The set itself: it grows with types that are registered.
 _UNCHANGEABLE = IMMUTABLE_CLASSES
@@ -23,8 +23,8 @@ Results = Iterable[Any]
 
 
 def may_change(spec: OperatorSpec) -> bool:
-    """Whether a row that an operator emits can be changed in place; of side outputs only their names are known here."""
-    return not spec.output_type.immutable or bool(spec.side_outputs)
+    """Whether a row that an operator emits can be changed in place."""
+    return not all(one.immutable for one in (spec.output_type, *spec.side_outputs.values()))
 
 
 def as_yielded(function: Callable[..., Results | None]) -> Callable[..., Results | None]:
@@ -70,10 +70,6 @@ def copied(value: Any) -> Any:
 def _copied_row(row: Row) -> Row:
     other: Row = list.__new__(type(row))
     list.extend(other, map(copied, row))
-    # Through the class: a field of the row may have the name of the method.
-    row_kind = Row.get_row_kind(row)
-    if row_kind is not RowKind.INSERT:
-        Row.set_row_kind(other, row_kind)
     return other
 
 

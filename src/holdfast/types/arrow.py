@@ -1,7 +1,8 @@
 """Rows to Arrow record batches and back.
 
 A type with fields is one column per field; any other type is one column ``value``. Readers and writers are made once
-per type and work on whole columns, because every row of every exchange passes through them.
+per type and work on whole columns, because every row of every exchange passes through them. On the way through an
+exchange a batch may have one column more: the kinds of its rows, where some are not INSERT.
 """
 
 from __future__ import annotations
@@ -12,10 +13,17 @@ from typing import Any
 import pyarrow as pa
 
 from holdfast.errors import RowTypeError
-from holdfast.types.information import FieldsTypeInfo, TypeInformation
+from holdfast.types.information import FieldsTypeInfo, RowTypeInfo, TypeInformation
+from holdfast.types.row import Row, RowKind
 
 RowReader = Callable[[pa.RecordBatch], list[Any]]
 RowWriter = Callable[[Sequence[Any]], pa.RecordBatch]
+RowCheck = Callable[[Sequence[Any]], bool]
+
+#: The name of the column of kinds.
+ROW_KINDS = "__row_kind"
+
+_KINDS = tuple(sorted(RowKind, key=lambda kind: kind.value))
 
 _BAD_VALUE = (pa.ArrowException, ValueError, TypeError, OverflowError, AttributeError)
 
@@ -37,10 +45,25 @@ def row_reader(type_info: TypeInformation) -> RowReader:
     make_records = type_info.make_records()
 
     def read(batch: pa.RecordBatch) -> list[Any]:
-        columns = zip(readers, batch.columns, strict=True)
-        return make_records([read_column(_as_type(column, wanted)) for (read_column, wanted), column in columns])
+        kinds = kinds_of(batch)
+        columns = zip(readers, batch.columns if kinds is None else batch.columns[:-1], strict=True)
+        rows = make_records([read_column(_as_type(column, wanted)) for (read_column, wanted), column in columns])
+        if kinds is not None:
+            for row, kind in zip(rows, kinds.to_pylist(), strict=True):
+                Row.set_row_kind(row, _KINDS[kind])
+        return rows
 
     return read
+
+
+def kinds_of(batch: pa.RecordBatch) -> pa.Array | None:
+    """The kinds of the rows of a batch, where it has any."""
+    return batch.column(-1) if batch.num_columns and batch.schema.names[-1] == ROW_KINDS else None
+
+
+def without_kinds(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The columns of the type alone."""
+    return batch if kinds_of(batch) is None else batch.select(batch.schema.names[:-1])
 
 
 def row_writer(type_info: TypeInformation) -> RowWriter:
@@ -65,6 +88,34 @@ def row_writer(type_info: TypeInformation) -> RowWriter:
             raise _first_bad_row(rows, type_info, write) from error
 
     return write_checked
+
+
+def exchange_writer(type_info: TypeInformation) -> RowWriter:
+    """As ``row_writer``, with the kinds of rows that are not INSERT."""
+    write_rows = row_writer(type_info)
+    if not isinstance(type_info, RowTypeInfo):
+        return write_rows
+
+    def write(rows: Sequence[Any]) -> pa.RecordBatch:
+        batch = write_rows(rows)
+        if all(_kind_of(cls) is RowKind.INSERT for cls in set(map(type, rows))):
+            return batch
+        kinds = pa.array([_kind_of(type(row)).value for row in rows], pa.int8())
+        return pa.RecordBatch.from_arrays([*batch.columns, kinds], names=[*batch.schema.names, ROW_KINDS])
+
+    return write
+
+
+def _kind_of(cls: type) -> RowKind:
+    return cls._row_kind if issubclass(cls, Row) else RowKind.INSERT
+
+
+def row_check(type_info: TypeInformation) -> RowCheck:
+    """Whether rows surely are what a reader gives for what a writer makes of them, so that both can be left out."""
+    if not isinstance(type_info, FieldsTypeInfo):
+        return type_info.column_check()
+    # A row is no field: it cannot be null.
+    return type_info.records_check([one.column_check() for one in type_info.field_types])
 
 
 def _first_bad_row(rows: Sequence[Any], type_info: TypeInformation, write: RowWriter) -> RowTypeError:

@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from holdfast.types import arrow_read, avro_defaults, storage_scalars
+from holdfast.types import arrow_read, avro_defaults, column_checks, storage_scalars, text_forms
 from holdfast.types.arrow_read import ColumnReader
 from holdfast.types.arrow_write import one_character
+from holdfast.types.column_checks import ColumnCheck
 from holdfast.types.date_times import timestamp_of, utc_timestamp_of
 from holdfast.types.instant import Instant
 from holdfast.types.key_forms import (
@@ -33,6 +34,7 @@ from holdfast.types.registry import FromJson
 from holdfast.types.storage_scalars import MakeForm, plain_form, whole_number_form
 from holdfast.types.table_columns import Column, counted, packed, plain, text
 from holdfast.types.table_scalars import big_integers, instants, key_instants
+from holdfast.types.text_forms import Show
 
 
 class BasicType(Enum):
@@ -69,7 +71,10 @@ class Description:
     key: Callable[[str], KeyForm]
     column: Column
     key_column: Column
+    #: Whether values need no conversion.
+    check: ColumnCheck
     refused: tuple[type, ...] = ()
+    show: Show = str
     read: ColumnReader = arrow_read.plain
     #: What Arrow takes for a value; None where it takes the value itself.
     to_arrow: Callable[[Any], Any] | None = None
@@ -97,6 +102,7 @@ def _whole_number(bits: int, code: str, arrow: pa.DataType) -> Description:
         lambda name: IntegerForm(name, code),
         column=plain(arrow),
         key_column=packed(arrow, f">i{bits // 8}", f"i{bits // 8}"),
+        check=column_checks.integers(bits),
         refused=(bool,),
         number=int,
         in_numpy=True,
@@ -113,14 +119,21 @@ def _real_number(bits: int, code: str, arrow: pa.DataType) -> Description:
         lambda name: FloatForm(name, code),
         column=plain(pa.float64()),
         key_column=packed(arrow, f">f{bits // 8}", f"f{bits // 8}"),
+        check=column_checks.SINGLE if bits == 32 else column_checks.of_class(float),
         refused=(bool, decimal.Decimal),
+        show=text_forms.single if bits == 32 else text_forms.double,
         number=float,
         in_numpy=True,
     )
 
 
 def _timestamp(
-    arrow: pa.DataType, read: ColumnReader, form: MakeForm, of_micros: Callable[[int], dt.datetime], avro: str
+    arrow: pa.DataType,
+    read: ColumnReader,
+    form: MakeForm,
+    of_micros: Callable[[int], dt.datetime],
+    check: ColumnCheck,
+    avro: str,
 ) -> Description:
     units = {f"{avro}-millis": {"milliseconds": 1}, f"{avro}-micros": {"microseconds": 1}}
     return Description(
@@ -130,6 +143,7 @@ def _timestamp(
         lambda name: TimestampForm(name, of_micros),
         column=counted(arrow, pa.int64()),
         key_column=packed(arrow, ">i8", "i8", pa.int64()),
+        check=check,
         read=read,
         avro_logical={name: avro_defaults.moment(**unit) for name, unit in units.items()},
     )
@@ -145,6 +159,8 @@ DESCRIPTIONS: dict[BasicType, Description] = {
         key_column=plain(pa.bool_()).mapped(
             lambda keys: [key == b"\x01" for key in keys], lambda found: [b"\x01" if one else b"\x00" for one in found]
         ),
+        check=column_checks.of_class(bool),
+        show=text_forms.boolean,
         in_numpy=True,
         key_in_arrow=True,
         python=(bool,),
@@ -186,6 +202,7 @@ DESCRIPTIONS: dict[BasicType, Description] = {
         StringForm,
         column=plain(pa.string()),
         key_column=text(),
+        check=column_checks.TEXT,
         hash_family="text",
         key_in_arrow=True,
         python=(str,),
@@ -200,6 +217,7 @@ DESCRIPTIONS: dict[BasicType, Description] = {
         lambda name: StringForm(name, length=1),
         column=plain(pa.string()),
         key_column=text(),
+        check=column_checks.CHARACTER,
         to_arrow=one_character,
         wider=(BasicType.STRING,),
         hash_family="text",
@@ -211,6 +229,8 @@ DESCRIPTIONS: dict[BasicType, Description] = {
         BytesForm,
         column=plain(pa.binary()),
         key_column=plain(pa.binary()),
+        check=column_checks.of_class(bytes),
+        show=text_forms.octets,
         # Arrow never lets go of what a memoryview shows.
         to_arrow=bytes,
         key_in_arrow=True,
@@ -226,6 +246,7 @@ DESCRIPTIONS: dict[BasicType, Description] = {
         BigIntegerForm,
         column=big_integers(),
         key_column=big_integers(),
+        check=column_checks.BIG_INTEGER,
         refused=(bool,),
         read=arrow_read.mapped(int),
         to_arrow=str,
@@ -237,6 +258,7 @@ DESCRIPTIONS: dict[BasicType, Description] = {
         BigDecimalForm,
         column=plain(pa.string()),
         key_column=text(),
+        check=column_checks.of_class(decimal.Decimal),
         refused=(bool,),
         read=arrow_read.mapped(decimal.Decimal),
         to_arrow=str,
@@ -249,6 +271,8 @@ DESCRIPTIONS: dict[BasicType, Description] = {
         InstantForm,
         column=instants(),
         key_column=key_instants(),
+        check=column_checks.instants(Instant),
+        show=text_forms.instant,
         read=arrow_read.instants,
         to_arrow=Instant.to_epoch_nano,
         python=(Instant,),
@@ -260,6 +284,7 @@ DESCRIPTIONS: dict[BasicType, Description] = {
         DateForm,
         column=counted(pa.date32(), pa.int32()),
         key_column=packed(pa.date32(), ">i4", "i4", pa.int32()),
+        check=column_checks.of_class(dt.date),
         refused=(dt.datetime,),
         read=arrow_read.temporal,
         key_in_arrow=True,
@@ -274,6 +299,8 @@ DESCRIPTIONS: dict[BasicType, Description] = {
         TimeForm,
         column=counted(pa.time64("us"), pa.int64()),
         key_column=packed(pa.time64("us"), ">i8", "i8", pa.int64()),
+        check=column_checks.TIME,
+        show=text_forms.time,
         python=(dt.time,),
         avro_logical={
             "time-millis": avro_defaults.time(milliseconds=1),
@@ -281,14 +308,28 @@ DESCRIPTIONS: dict[BasicType, Description] = {
         },
     ),
     BasicType.SQL_TIMESTAMP: replace(
-        _timestamp(pa.timestamp("us"), arrow_read.temporal, storage_scalars.TIMESTAMP, timestamp_of, "local-timestamp"),
+        _timestamp(
+            pa.timestamp("us"),
+            arrow_read.temporal,
+            storage_scalars.TIMESTAMP,
+            timestamp_of,
+            column_checks.TIMESTAMP,
+            "local-timestamp",
+        ),
+        show=text_forms.timestamp,
         python=(dt.datetime,),
         ddl=("timestamp_ntz",),
     ),
     BasicType.TIMESTAMP_LTZ: replace(
         _timestamp(
-            pa.timestamp("us", "UTC"), arrow_read.utc, storage_scalars.UTC_TIMESTAMP, utc_timestamp_of, "timestamp"
+            pa.timestamp("us", "UTC"),
+            arrow_read.utc,
+            storage_scalars.UTC_TIMESTAMP,
+            utc_timestamp_of,
+            column_checks.UTC_TIMESTAMP,
+            "timestamp",
         ),
+        show=text_forms.utc_timestamp,
         ddl=("timestamp", "timestamp_ltz"),
     ),
 }

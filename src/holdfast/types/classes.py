@@ -15,9 +15,10 @@ from typing import Any, ClassVar, Self
 import msgspec
 
 from holdfast.errors import ProgramError
-from holdfast.types import arrow_write, storage_forms
+from holdfast.types import arrow_write, column_checks, storage_forms
 from holdfast.types.arrow_read import MakeRecords
 from holdfast.types.arrow_write import SplitRecords
+from holdfast.types.column_checks import ColumnCheck
 from holdfast.types.contract import TypeInformation
 from holdfast.types.fields import Default, FieldsTypeInfo
 from holdfast.types.part_types import fields_from_json
@@ -110,6 +111,9 @@ class ClassTypeInfo(FieldsTypeInfo):
 
     def split_records(self) -> SplitRecords:
         return arrow_write.columns_from_instances(self.class_name, self.field_names)
+
+    def records_check(self, fields: Sequence[ColumnCheck]) -> ColumnCheck:
+        return column_checks.never if self.cls is None else column_checks.instances(self.cls, self.field_names, fields)
 
     def fields_form(self, fields: Sequence[Form]) -> Form:
         return storage_forms.instance_form(self, fields, self.field_names, self.class_name, self.maker())

@@ -17,10 +17,12 @@ from holdfast.errors import ProgramError
 from holdfast.types import registry
 from holdfast.types.arrow_read import ColumnReader
 from holdfast.types.arrow_write import ColumnWriter
+from holdfast.types.column_checks import ColumnCheck, never
 from holdfast.types.key_forms import KeyForm
 from holdfast.types.registry import Names
 from holdfast.types.storage_scalars import Form
 from holdfast.types.table_columns import Column
+from holdfast.types.text_forms import Show
 from holdfast.types.type_changes import Change, KeyChange, same
 
 
@@ -114,6 +116,18 @@ class TypeInformation(ABC):
     @abstractmethod
     def column_writer(self) -> ColumnWriter:
         """Writes columns of its Arrow type, and checks the values."""
+
+    def column_check(self) -> ColumnCheck:
+        """Whether values are surely what the reader gives for the column that the writer makes of them. A type that
+        cannot tell has all of its values written and read where a follower is in the same task.
+        """
+        return never
+
+    # -- text
+
+    def text_form(self) -> Show:
+        """How Flink writes values of the type, which are not None; as Python does where Flink has no such type."""
+        return str
 
     # -- stored values
 

@@ -7,9 +7,10 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
-from holdfast.types import arrow_read, arrow_write, storage_forms, table_columns
+from holdfast.types import arrow_read, arrow_write, column_checks, storage_forms, table_columns, text_forms
 from holdfast.types.arrow_read import ColumnReader
 from holdfast.types.arrow_write import ColumnWriter
+from holdfast.types.column_checks import ColumnCheck
 from holdfast.types.contract import TypeInformation
 from holdfast.types.key_composites import ElementsForm
 from holdfast.types.key_forms import KeyForm
@@ -18,6 +19,7 @@ from holdfast.types.registry import register_type
 from holdfast.types.storage_scalars import Form
 from holdfast.types.table_columns import Column
 from holdfast.types.table_scalars import composite_key
+from holdfast.types.text_forms import Show
 from holdfast.types.type_changes import Change, KeyChange, change_between, keeps_hash, loses_nothing, optional
 
 
@@ -60,6 +62,12 @@ class ElementsTypeInfo(TypeInformation):
 
     def column_writer(self) -> ColumnWriter:
         return arrow_write.list_writer(self.element_type.column_writer(), self.arrow_type())
+
+    def column_check(self) -> ColumnCheck:
+        return column_checks.elements(self.element_type.column_check())
+
+    def text_form(self) -> Show:
+        return text_forms.elements(self.element_type.text_form())
 
     def stored_form(self) -> Form:
         return storage_forms.elements_form(self, self.element_type.stored_form())
@@ -160,6 +168,12 @@ class MapTypeInfo(TypeInformation):
 
     def column_writer(self) -> ColumnWriter:
         return arrow_write.map_writer(self.key_type.column_writer(), self.value_type.column_writer(), self.arrow_type())
+
+    def column_check(self) -> ColumnCheck:
+        return column_checks.mappings(self.key_type.column_check(), self.value_type.column_check())
+
+    def text_form(self) -> Show:
+        return text_forms.mapping(self.key_type.text_form(), self.value_type.text_form())
 
     def stored_form(self) -> Form:
         return storage_forms.map_form(self, self.key_type.stored_form(), self.value_type.stored_form())

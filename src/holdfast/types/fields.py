@@ -11,18 +11,28 @@ from typing import Any, ClassVar
 import pyarrow as pa
 
 from holdfast.errors import ProgramError
-from holdfast.types import arrow_read, arrow_write, field_changes, storage_forms, table_columns
+from holdfast.types import (
+    arrow_read,
+    arrow_write,
+    column_checks,
+    field_changes,
+    storage_forms,
+    table_columns,
+    text_forms,
+)
 from holdfast.types.arrow_read import ColumnReader, MakeRecords
 from holdfast.types.arrow_write import ColumnWriter, SplitRecords
+from holdfast.types.column_checks import ColumnCheck
 from holdfast.types.contract import TypeInformation
 from holdfast.types.key_composites import FieldsForm
 from holdfast.types.key_forms import KeyForm
 from holdfast.types.part_types import check_type, fields_from_json
 from holdfast.types.registry import register_type
-from holdfast.types.row import Row
+from holdfast.types.row import NamesOf, Row
 from holdfast.types.storage_scalars import Form
 from holdfast.types.table_columns import Column
 from holdfast.types.table_scalars import composite_key
+from holdfast.types.text_forms import Show
 from holdfast.types.type_changes import Change, KeyChange, keeps_hash, loses_nothing
 
 #: Makes the value of a field that a stored value does not have.
@@ -64,6 +74,10 @@ class FieldsTypeInfo(TypeInformation):
     @abstractmethod
     def split_records(self) -> SplitRecords:
         """Takes values apart."""
+
+    @abstractmethod
+    def records_check(self, fields: Sequence[ColumnCheck]) -> ColumnCheck:
+        """Whether values, none of which may be None, need no conversion; of the checks of its fields."""
 
     @abstractmethod
     def fields_form(self, fields: Sequence[Form]) -> Form:
@@ -128,6 +142,9 @@ class FieldsTypeInfo(TypeInformation):
     def column_writer(self) -> ColumnWriter:
         writers = [one.column_writer() for one in self.field_types]
         return arrow_write.struct_writer(self.split_records(), writers, self.arrow_type())
+
+    def column_check(self) -> ColumnCheck:
+        return column_checks.or_none(self.records_check([one.column_check() for one in self.field_types]))
 
     def stored_form(self) -> Form:
         return self.fields_form([one.stored_form() for one in self.field_types])
@@ -224,6 +241,12 @@ class TupleTypeInfo(FieldsTypeInfo):
     def split_records(self) -> SplitRecords:
         return arrow_write.columns_from_records(len(self.field_types), None)
 
+    def records_check(self, fields: Sequence[ColumnCheck]) -> ColumnCheck:
+        return column_checks.tuples(tuple, fields)
+
+    def text_form(self) -> Show:
+        return text_forms.tuples([one.text_form() for one in self.field_types])
+
     def fields_form(self, fields: Sequence[Form]) -> Form:
         return storage_forms.tuple_form(self, fields)
 
@@ -231,7 +254,7 @@ class TupleTypeInfo(FieldsTypeInfo):
 @register_type
 @dataclass(frozen=True, repr=False)
 class RowTypeInfo(FieldsTypeInfo):
-    """``named`` is False for ``Types.ROW``, whose rows have positions only.
+    """``named`` is False for ``Types.ROW``, whose fields are told apart by their positions: f0, f1, ...
 
     ``defaults`` and ``aliases`` say how stored rows without a field follow this type: with its default, or with the
     field that had one of its other names. They are no part of what the type is. Without them a new field is None.
@@ -269,17 +292,19 @@ class RowTypeInfo(FieldsTypeInfo):
         return (self.aliases or {}).get(name, ())
 
     def maker(self) -> Callable[[Sequence[Any]], Any]:
-        return Row.factory(self._row_names)
+        return Row.factory(self.field_names, NamesOf.GIVEN if self.named else NamesOf.POSITIONS)
 
     def split_records(self) -> SplitRecords:
-        return arrow_write.columns_from_records(len(self.field_types), self._row_names)
+        return arrow_write.columns_from_records(len(self.field_types), self.field_names)
+
+    def records_check(self, fields: Sequence[ColumnCheck]) -> ColumnCheck:
+        return column_checks.rows(self.field_names, fields)
+
+    def text_form(self) -> Show:
+        return text_forms.rows([one.text_form() for one in self.field_types])
 
     def fields_form(self, fields: Sequence[Form]) -> Form:
-        return storage_forms.row_form(self, fields, self._row_names)
-
-    @property
-    def _row_names(self) -> tuple[str, ...] | None:
-        return self.field_names if self.named else None
+        return storage_forms.row_form(self, fields, self.field_names, self.named, self.maker())
 
 
 def positional_names(count: int) -> tuple[str, ...]:

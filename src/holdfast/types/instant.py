@@ -23,6 +23,9 @@ class Instant:
     def of_epoch_nano(epoch_nano: int) -> Instant:
         return Instant(*divmod(epoch_nano, _NANOS))
 
+    def __str__(self) -> str:
+        return f"Instant<{self.seconds}, {self.nanos}>"
+
     def to_epoch_milli(self) -> int:
         return self.seconds * 1000 + self.nanos // 1_000_000
 

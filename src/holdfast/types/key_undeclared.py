@@ -29,7 +29,7 @@ from holdfast.types.key_forms import (
     StringForm,
 )
 from holdfast.types.key_times import DateForm, InstantForm, TimeForm, TimestampForm
-from holdfast.types.row import Row
+from holdfast.types.row import Row, key_parts
 
 _encode_row = msgspec.msgpack.Encoder().encode
 _decode_row = msgspec.msgpack.Decoder(tuple[list[str] | None, bytes]).decode
@@ -46,13 +46,15 @@ class UndeclaredRowForm(KeyForm):
         self._values = values
 
     def normalise(self, key: Row) -> Row:
-        return Row.factory(key._fields)(self._values.normalise(key))
+        names, values = key_parts(key)
+        return Row.factory(names)(self._values.normalise(values))
 
     def hash(self, key: Row, seed: int = xxhash64.SEED) -> int:
-        return self._values.hash(key, seed)
+        return self._values.hash(key_parts(key)[1], seed)
 
     def encode(self, key: Row) -> bytes:
-        return _encode_row((key._fields, self._values.encode(key)))
+        names, values = key_parts(key)
+        return _encode_row((names, self._values.encode(values)))
 
     def decode(self, data: bytes) -> Row:
         names, values = _decode_row(data)

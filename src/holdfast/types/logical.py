@@ -12,6 +12,7 @@ import pyarrow as pa
 from holdfast.types import xxhash64
 from holdfast.types.arrow_read import ColumnReader
 from holdfast.types.arrow_write import ColumnWriter
+from holdfast.types.column_checks import ColumnCheck, of_class
 from holdfast.types.contract import TypeInformation
 from holdfast.types.key_forms import KeyForm
 from holdfast.types.registry import AvroReader, DdlWord, Names
@@ -106,6 +107,17 @@ class LogicalTypeInfo(TypeInformation):
             return write_stored([None if value is None else to_stored(value) for value in values])
 
         return write
+
+    def column_check(self) -> ColumnCheck:
+        check_stored, to_stored = self.stored_as.column_check(), self.to_stored
+
+        def check(values: Sequence[Any]) -> bool:
+            try:
+                return check_stored(list(map(to_stored, values)))
+            except Exception:  # whatever the method raises: the writer says where
+                return False
+
+        return of_class(self.value_class, check)
 
     def stored_form(self) -> Form:
         form, allowed = self.stored_as.stored_form(), self.value_class

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from enum import Enum
-from typing import Any, SupportsIndex, cast
+from typing import Any, ClassVar, NamedTuple, SupportsIndex, cast
 
 
 class RowKind(Enum):
@@ -15,6 +15,23 @@ class RowKind(Enum):
     UPDATE_AFTER = 2
     DELETE = 3
 
+    def __str__(self) -> str:
+        return _SHORT_KINDS[self.value]
+
+
+_SHORT_KINDS = ("+I", "-U", "+U", "-D")
+
+
+class NamesOf(Enum):
+    """Where the names of a row come from: what they mean in a key whose type nobody declared."""
+
+    #: They are part of the key, as is their order.
+    GIVEN = "given"
+    #: They are part of the key, and their order is not.
+    KEYWORDS = "keywords"
+    #: They say no more than the positions, and are no part of the key.
+    POSITIONS = "positions"
+
 
 _get_item = list.__getitem__
 
@@ -22,32 +39,35 @@ _get_item = list.__getitem__
 class Row(list[Any]):
     """A row with values by position (``row[0]``) and, if it has names, by name (``row["a"]``, ``row.a``).
 
-    ``Row(a=1, b=2)`` has names, sorted as in PyFlink; ``Row(1, 2)`` has none; ``Row("a", "b")(1, 2)`` takes the names
-    from the first call. Values can be replaced by position or name, and attributes cannot be set. A row's kind is kept
-    by pickled types alone: rows that reach another task as a declared type are INSERT.
+    ``Row(b=1, a=2)`` has names, in the order in which they are given; ``Row(1, 2)`` has none; ``Row("a", "b")(1, 2)``
+    takes the names from the first call. Values can be replaced by position or name, and attributes cannot be set. Rows
+    with names are equal whatever the order of their fields. States of a declared type do not keep a row's kind.
 
-    It is a list so that a million of them are made at the speed of lists. Rows with names are instances of a subclass
-    made once per tuple of names, which gives every name a property: a field named ``count`` is the field, and not the
-    method of lists.
+    It is a list so that a million of them are made at the speed of lists. Names and kind belong to its class, a
+    subclass made once for each of them, which gives every name a property: a field named ``count`` is the field, and
+    not the method of lists. So the classes of many rows say at once whether all of them have the same names and kind.
     """
 
-    __slots__ = ("_row_kind",)
+    __slots__ = ()
 
-    _fields: tuple[str, ...] | None = None
-    _row_kind: RowKind
+    _fields: ClassVar[tuple[str, ...] | None] = None
+    _row_kind: ClassVar[RowKind] = RowKind.INSERT
+    _names_of: ClassVar[NamesOf] = NamesOf.GIVEN
+    #: The positions of the fields in the order of their names; None where that is their own order.
+    _sorted_positions: ClassVar[tuple[int, ...] | None] = None
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Row:
-        return list.__new__(_class_for(tuple(sorted(kwargs))) if kwargs else cls)
+        return list.__new__(_class_of(_Shape(tuple(kwargs), names_of=NamesOf.KEYWORDS)) if kwargs else cls)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         if args and kwargs:
             raise ValueError("Can not use both args and kwargs to create Row")
-        super().__init__([kwargs[name] for name in sorted(kwargs)] if kwargs else args)
+        super().__init__(kwargs.values() if kwargs else args)
 
     @staticmethod
-    def factory(names: Sequence[str] | None) -> Callable[[Iterable[Any]], Row]:
+    def factory(names: Sequence[str] | None, names_of: NamesOf = NamesOf.GIVEN) -> Callable[[Iterable[Any]], Row]:
         """A callable that makes rows of these names (None: without names) from their values; fit for ``map``."""
-        return _bulk_class_for(None if names is None else tuple(names))
+        return _class_of(_Shape(None if names is None else tuple(names), names_of=names_of, bulk=True))
 
     @staticmethod
     def of_kind(row_kind: RowKind, *args: Any, **kwargs: Any) -> Row:
@@ -63,25 +83,22 @@ class Row(list[Any]):
         return dict(zip(self._fields, values, strict=False))
 
     def get_row_kind(self) -> RowKind:
-        try:
-            return self._row_kind
-        except AttributeError:
-            return RowKind.INSERT
+        return self._row_kind
 
     def set_row_kind(self, row_kind: RowKind) -> None:
-        object.__setattr__(self, "_row_kind", row_kind)
+        object.__setattr__(self, "__class__", _class_of(_shape_of(type(self))._replace(row_kind=row_kind)))
 
     def set_field_names(self, field_names: Sequence[str]) -> None:
-        object.__setattr__(self, "__class__", _class_for(tuple(field_names)))
+        object.__setattr__(self, "__class__", _class_of(_Shape(tuple(field_names), self._row_kind)))
 
     def get_fields_by_names(self, names: Sequence[str]) -> list[Any]:
-        """The values of the fields of these names, in their order."""
-        return [self[name] for name in names]
+        """The values of the fields of these names, in their order; all values of a row without names."""
+        return list(self) if self._fields is None else [self[name] for name in names]
 
     def __call__(self, *args: Any) -> Row:
         if len(args) > len(self):
             raise ValueError(f"Can not create Row with fields {self}, expected {len(self)} values but got {args}")
-        return _restore(tuple(self), args, self.get_row_kind())
+        return _restore(tuple(self), args, self._row_kind)
 
     def __getitem__(self, item: Any) -> Any:
         # Positions are the usual case, and called per row: names are looked for only when the list refuses them.
@@ -98,24 +115,29 @@ class Row(list[Any]):
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"Row attributes cannot be set; write row[{name!r}] = ...")
 
+    def __contains__(self, item: object) -> bool:
+        """Whether it has a field of this name; of a row without names, whether it has this value."""
+        return list.__contains__(self, item) if self._fields is None else item in self._fields
+
     def _position(self, name: str) -> int:
         if self._fields is None or name not in self._fields:
             raise KeyError(f"Row has no field '{name}'; its fields are {list(self._fields or [])}")
         return self._fields.index(name)
 
     def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, Row)
-            and self._fields == other._fields
-            and self.get_row_kind() is other.get_row_kind()
-            and list.__eq__(self, other)
-        )
+        if not isinstance(other, Row) or self._row_kind is not other._row_kind:
+            return False
+        if self._fields == other._fields:
+            return list.__eq__(self, other)
+        if self._fields is None or other._fields is None or sorted(self._fields) != sorted(other._fields):
+            return False
+        return _by_name(self) == _by_name(other)
 
     def __ne__(self, other: object) -> bool:
         return not self == other
 
     def __hash__(self) -> int:  # type: ignore[override]  # rows are keys, as in PyFlink
-        return hash(tuple(self))
+        return hash(_by_name(self))
 
     def __repr__(self) -> str:
         if self._fields is None:
@@ -125,40 +147,78 @@ class Row(list[Any]):
     __str__ = __repr__
 
     def __copy__(self) -> Row:
-        return _restore(self._fields, tuple(self), self.get_row_kind())
+        make, arguments = self.__reduce_ex__(2)
+        copied: Row = make(*arguments)
+        return copied
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
-        return _restore, (self._fields, tuple(self), self.get_row_kind())
+        parts = self._fields, tuple(self), self._row_kind
+        plain = self._names_of is NamesOf.GIVEN or (
+            self._names_of is NamesOf.KEYWORDS and self._sorted_positions is None
+        )
+        return _restore, parts if plain else (*parts, self._names_of)
 
 
-_classes: dict[tuple[str, ...], type[Row]] = {}
-_bulk_classes: dict[tuple[str, ...] | None, type[Row]] = {}
+class _Shape(NamedTuple):
+    """What rows of one class have in common."""
+
+    names: tuple[str, ...] | None = None
+    row_kind: RowKind = RowKind.INSERT
+    names_of: NamesOf = NamesOf.GIVEN
+    #: Whether the class is called with one iterable of values, as a list is, and not with the values.
+    bulk: bool = False
 
 
-def _class_for(names: tuple[str, ...]) -> type[Row]:
-    found = _classes.get(names)
+_classes: dict[_Shape, type[Row]] = {_Shape(): Row}
+
+
+def _class_of(shape: _Shape) -> type[Row]:
+    found = _classes.get(shape)
     if found is None:
-        found = _classes[names] = _new_class(Row, names)
+        found = _classes[shape] = _new_class(shape)
     return found
 
 
-def _new_class(base: type[Row], names: tuple[str, ...] | None) -> type[Row]:
-    namespace: dict[str, Any] = {"__slots__": (), "__module__": Row.__module__, "__doc__": None, "_fields": names}
-    for position, name in enumerate(names or ()):
+def _new_class(shape: _Shape) -> type[Row]:
+    namespace: dict[str, Any] = {
+        "__slots__": (),
+        "__module__": Row.__module__,
+        "__doc__": None,
+        "_fields": shape.names,
+        "_row_kind": shape.row_kind,
+        "_names_of": shape.names_of,
+        "_sorted_positions": _order(shape.names),
+    }
+    for position, name in enumerate(shape.names or ()):
         if isinstance(name, str) and name.isidentifier() and not name.startswith("_"):
             namespace[name] = property(_getter(position))
-    return cast("type[Row]", type("Row", (base,), namespace))
+    if shape.bulk:
+        # Made by the list itself.
+        namespace |= {"__new__": list.__new__, "__init__": list.__init__}
+    return cast("type[Row]", type("Row", (Row,), namespace))
 
 
-def _bulk_class_for(names: tuple[str, ...] | None) -> type[Row]:
-    """The class whose constructor is list's own, which takes the values as one iterable."""
-    found = _bulk_classes.get(names)
-    if found is None:
-        found = _new_class(_class_for(names) if names is not None else Row, names)
-        found.__new__ = list.__new__  # type: ignore[method-assign]  # made by the list itself
-        found.__init__ = list.__init__  # type: ignore[method-assign]  # made by the list itself
-        _bulk_classes[names] = found
-    return found
+def _shape_of(cls: type[Row]) -> _Shape:
+    return _Shape(cls._fields, cls._row_kind, cls._names_of)
+
+
+def _order(names: tuple[str, ...] | None) -> tuple[int, ...] | None:
+    """The positions of names in their sorted order; None where they are sorted."""
+    positions = sorted(range(len(names or ())), key=(names or ()).__getitem__)
+    return None if positions == sorted(positions) else tuple(positions)
+
+
+def _by_name(row: Row) -> tuple[Any, ...]:
+    """Its values in the order of their names."""
+    order = row._sorted_positions
+    return tuple(row) if order is None else tuple([_get_item(row, position) for position in order])
+
+
+def key_parts(row: Row) -> tuple[tuple[str, ...] | None, Sequence[Any]]:
+    """Names and values of a row that is a key of no declared type."""
+    if row._names_of is NamesOf.KEYWORDS:
+        return tuple(sorted(row._fields or ())), _by_name(row)
+    return None if row._names_of is NamesOf.POSITIONS else row._fields, row
 
 
 def _getter(position: int) -> Callable[[Row], Any]:
@@ -168,11 +228,10 @@ def _getter(position: int) -> Callable[[Row], Any]:
     return get
 
 
-def _restore(names: Sequence[str] | None, values: Iterable[Any], row_kind: RowKind) -> Row:
-    row = _bulk_class_for(None if names is None else tuple(names))(values)
-    if row_kind is not RowKind.INSERT:
-        row.set_row_kind(row_kind)
-    return row
+def _restore(
+    names: Sequence[str] | None, values: Iterable[Any], row_kind: RowKind, names_of: NamesOf = NamesOf.GIVEN
+) -> Row:
+    return _class_of(_Shape(None if names is None else tuple(names), row_kind, names_of, bulk=True))(values)
 
 
 def _to_dict(value: Any) -> Any:

@@ -9,10 +9,11 @@ from typing import Any, ClassVar
 import pyarrow as pa
 
 from holdfast.errors import ProgramError
-from holdfast.types import arrow_read, pickling, table_scalars
+from holdfast.types import arrow_read, column_checks, pickling, table_scalars
 from holdfast.types.arrow_read import ColumnReader
 from holdfast.types.arrow_write import ColumnWriter, checked_writer
 from holdfast.types.basic_types import DESCRIPTIONS, BasicType, Description
+from holdfast.types.column_checks import ColumnCheck
 from holdfast.types.contract import TypeInformation
 from holdfast.types.key_forms import DecimalForm, KeyForm
 from holdfast.types.key_undeclared import UndeclaredForm
@@ -20,6 +21,7 @@ from holdfast.types.registry import AvroReader, DdlWord, FromJson, Names, regist
 from holdfast.types.storage_forms import pickled_form
 from holdfast.types.storage_scalars import Form, decimal_form
 from holdfast.types.table_columns import Column, plain
+from holdfast.types.text_forms import Show
 from holdfast.types.type_changes import Change, same
 from holdfast.types.xxhash64 import MAX_LONG_DIGITS
 
@@ -83,6 +85,12 @@ class BasicTypeInfo(TypeInformation):
     def column_writer(self) -> ColumnWriter:
         about = self._description
         return checked_writer(self, about.classes, about.refused, about.to_arrow)
+
+    def column_check(self) -> ColumnCheck:
+        return self._description.check
+
+    def text_form(self) -> Show:
+        return self._description.show
 
     def stored_form(self) -> Form:
         return self._description.form(self)
@@ -171,6 +179,9 @@ class DecimalTypeInfo(TypeInformation):
     def column_writer(self) -> ColumnWriter:
         return checked_writer(self, (decimal.Decimal, int), (bool,))
 
+    def column_check(self) -> ColumnCheck:
+        return column_checks.decimals(self.precision, self.scale)
+
     def stored_form(self) -> Form:
         return decimal_form(self.precision, self.scale)(self)
 
@@ -238,6 +249,9 @@ class PickledBytesTypeInfo(TypeInformation):
 
     def column_writer(self) -> ColumnWriter:
         return lambda values: pa.array(list(map(pickling.dumps, values)), pa.binary())
+
+    def column_check(self) -> ColumnCheck:
+        return column_checks.always
 
     def stored_form(self) -> Form:
         return pickled_form(self)

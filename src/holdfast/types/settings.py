@@ -28,6 +28,13 @@ class ExecutionMode(StrEnum):
     AUTOMATIC = "AUTOMATIC"
 
 
+class TextForm(StrEnum):
+    """How rows of a declared type are written as text."""
+
+    FLINK = "FLINK"
+    PYTHON = "PYTHON"
+
+
 class Retention(StrEnum):
     """What a job leaves behind of its checkpoints when it ends."""
 

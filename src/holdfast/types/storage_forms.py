@@ -54,19 +54,27 @@ def tuple_form(type_info: TypeInformation, fields: Sequence[Form]) -> Form:
     return Form(_array_type(fields), pack, unpack, plain_fields=plain, ranged=_any_ranged(*fields))
 
 
-def row_form(type_info: TypeInformation, fields: Sequence[Form], names: tuple[str, ...] | None) -> Form:
-    """Rows keep their values in the order of the type; the row kind is not stored."""
+def row_form(
+    type_info: TypeInformation,
+    fields: Sequence[Form],
+    names: tuple[str, ...],
+    named: bool,
+    make: Callable[[Any], Any],
+) -> Form:
+    """Rows keep their values in the order of the type; the row kind is not stored. Rows of other names than those of
+    the type are refused where its fields are ``named``, and taken by position elsewhere.
+    """
     plain = tuple(field.plain for field in fields)
     packs = [field.pack for field in fields]
-    make = Row.factory(names)
 
     def pack(value: Any) -> Any:
         if not isinstance(value, (Row, tuple)):
             raise Mismatch(type_info, value)
-        if isinstance(value, Row) and names is not None and value._fields not in (None, names):
-            if set(value._fields or ()) != set(names):
+        if isinstance(value, Row) and value._fields not in (None, names):
+            if set(value._fields or ()) == set(names):
+                value = value.get_fields_by_names(names)
+            elif named:
                 raise Mismatch(type_info, value)
-            value = value.get_fields_by_names(names)
         if tuple(map(type, value)) == plain:
             return tuple(value)
         _check_size(type_info, value, len(packs))

@@ -68,6 +68,11 @@ _ORDERS: Typed = (
 )
 
 
+def _row(parts: list[Typed]) -> Typed:
+    row = Types.ROW([one for one, _ in parts])
+    return row, st.tuples(*(st.none() | values for _, values in parts)).map(row.maker())
+
+
 def _nested(children: st.SearchStrategy[Typed]) -> st.SearchStrategy[Typed]:
     """One level deeper. Fields and elements may be None."""
     many = st.lists(children, min_size=1, max_size=3)
@@ -90,7 +95,7 @@ def _nested(children: st.SearchStrategy[Typed]) -> st.SearchStrategy[Typed]:
             )
         ),
         many.map(lambda parts: (Types.TUPLE([one for one, _ in parts]), fields(parts))),
-        many.map(lambda parts: (Types.ROW([one for one, _ in parts]), fields(parts).map(lambda v: Row(*v)))),
+        many.map(_row),
         many.map(named),
     )
 
@@ -122,7 +127,7 @@ def _nested_keys(children: st.SearchStrategy[Typed]) -> st.SearchStrategy[Typed]
     return st.one_of(
         children.map(lambda c: (Types.LIST(c[0]), st.lists(st.none() | c[1], max_size=3))),
         many.map(lambda parts: (Types.TUPLE([one for one, _ in parts]), fields(parts))),
-        many.map(lambda parts: (Types.ROW([one for one, _ in parts]), fields(parts).map(lambda v: Row(*v)))),
+        many.map(_row),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, BinaryIO
 
@@ -21,6 +21,7 @@ from holdfast.runtime.batch import Batch
 from holdfast.types.arrow import row_writer, schema_of
 from holdfast.types.information import TypeInformation
 from holdfast.types.row import Row
+from holdfast.types.settings import TextForm
 from holdfast.types.typeinfo import Types
 
 #: A Parquet row group ends at the first of both.
@@ -50,6 +51,10 @@ class SinkFormat(ABC):
     def check(self, type_info: TypeInformation) -> None:
         """ProgramError, on the driver, for a type that cannot be written."""
 
+    def in_text_form(self, form: TextForm) -> SinkFormat:
+        """This format in a job that writes rows as text in that form."""
+        return self
+
     @abstractmethod
     def open(self, stream: BinaryIO, type_info: TypeInformation) -> RowFileWriter: ...
 
@@ -66,24 +71,29 @@ class LineSinkFormat(SinkFormat):
     extension = ".txt"
     has_columns = False
 
-    def __init__(self, encoder: Encoder) -> None:
+    def __init__(self, encoder: Encoder, form: TextForm = TextForm.FLINK) -> None:
         self._encoder = encoder
+        self._form = form
+
+    def in_text_form(self, form: TextForm) -> SinkFormat:
+        return LineSinkFormat(self._encoder, form)
 
     def open(self, stream: BinaryIO, type_info: TypeInformation) -> RowFileWriter:
-        return _LineWriter(stream, self._encoder)
+        return _LineWriter(stream, self._encoder.for_rows(type_info, self._form), self._encoder.charset_name)
 
     def layout(self, type_info: TypeInformation) -> str:
         return f"{self.extension} {self._encoder.charset_name}"
 
 
 class _LineWriter(RowFileWriter):
-    def __init__(self, stream: BinaryIO, encoder: Encoder) -> None:
+    def __init__(self, stream: BinaryIO, encode: Callable[[Any], str], charset_name: str) -> None:
         self._stream = stream
-        self._encoder = encoder
+        self._encode = encode
+        self._charset_name = charset_name
 
     def write(self, batch: Batch) -> None:
-        lines = [f"{self._encoder.encode(value)}\n" for value in batch.values]
-        self._stream.write("".join(lines).encode(self._encoder.charset_name))
+        lines = [f"{self._encode(value)}\n" for value in batch.values]
+        self._stream.write("".join(lines).encode(self._charset_name))
 
 
 class JsonSinkFormat(SinkFormat):

@@ -41,6 +41,7 @@ from holdfast.state.handles import SnapshotType
 from holdfast.storage.filesystem import Storage
 from holdfast.types.durations import milliseconds_of
 from holdfast.types.resolve import resolve
+from holdfast.types.settings import TextForm
 
 if TYPE_CHECKING:
     from holdfast.runtime.context import FunctionInitializationContext, FunctionSnapshotContext
@@ -138,6 +139,9 @@ class FileSink(TwoPhaseCommitSink, CheckpointedFunction):
 
     def bind_publication(self, with_checkpoints: bool) -> None:
         self._with_checkpoints = with_checkpoints
+
+    def bind_text_form(self, form: TextForm) -> None:
+        self._format = self._format.in_text_form(form)
 
     # -- in tasks
 
