@@ -18,7 +18,8 @@ from holdfast.runtime.epoch import RestoredJob
 from holdfast.runtime.plan import JobPlan
 from holdfast.spark.anchor import Anchor
 from holdfast.spark.data_frame_task import data_frame_function
-from holdfast.spark.level_task import ArrowFunction, level_function
+from holdfast.spark.envelope_rows import ArrowFunction
+from holdfast.spark.level_task import level_function
 from holdfast.spark.slices import DataFrameSlice
 
 logger = logging.getLogger(__name__)
