@@ -21,6 +21,7 @@ from holdfast.spark.envelope_rows import ArrowFunction, envelope_batches, envelo
 from holdfast.spark.epoch_property import announced_epoch
 from holdfast.spark.failures import reporting_failures, sending_failures
 from holdfast.spark.garbage import rare_collections
+from holdfast.spark.query_task import set_aside
 from holdfast.spark.task_plan import plan_of
 
 
@@ -44,20 +45,30 @@ def level_function(
             deque(batches, maxlen=0)
             return
         task = TaskRun(job, level, slot, spec, lambda: _restored(restored))
-        incoming = envelopes_of(batches, slot, values[slot])
+        queried: Iterator[pa.RecordBatch] = iter(())
+        if job.queried_at(level) is None:
+            incoming = envelopes_of(batches, slot, values[slot])
+        else:
+            queried, incoming = filter(len, batches), set_aside(context, job, spec, identity)
         with rare_collections():
-            yield from sending_failures(_sent(task, job, level, incoming, values), values)
+            yield from sending_failures(_sent(task, job, level, queried, incoming, values), values)
 
     return run_level
 
 
 def _sent(
-    task: TaskRun, job: JobPlan, level: int, incoming: Iterator[Envelope], values: list[int]
+    task: TaskRun,
+    job: JobPlan,
+    level: int,
+    queried: Iterator[pa.RecordBatch],
+    incoming: Iterator[Envelope],
+    values: list[int],
 ) -> Iterator[pa.RecordBatch]:
-    # Of a failure the first envelope tells: the task need not take up its state.
-    first = list(islice(incoming, 1))
+    # Of a failure the first envelope tells, and no rows come before it: the task need not take up its state.
+    first_rows = list(islice(queried, 1))
+    first = [] if first_rows else list(islice(incoming, 1))
     senders = senders_of(level, job.levels, job.slots, task.spec.partitions)
-    outgoing = task.run(chain(first, incoming), senders)
+    outgoing = task.run(chain(first, incoming), senders, chain(first_rows, queried))
     last = level == job.levels[-1]
     yield from envelope_batches((e for e in outgoing if not last or e.edge == COORDINATOR_EDGE), values)
 
