@@ -1,4 +1,4 @@
-"""Queries in the middle of programs: what Spark's SQL makes of each epoch's rows is what it makes of all rows at once."""
+"""Queries in the middle of programs: what Spark makes of the rows of each epoch is what it makes of all rows at once."""
 
 from __future__ import annotations
 
@@ -44,9 +44,8 @@ def order_stream(env: StreamExecutionEnvironment, epochs: int = EPOCHS) -> DataS
 
 @contextmanager
 def tables(spark: Any) -> Iterator[None]:
-    spark.sql("SELECT * FROM VALUES ('a', 'Ann'), ('b', 'Bob'), ('d', 'Dora') AS t(user, name)").createOrReplaceTempView(
-        "users"
-    )
+    users = "SELECT * FROM VALUES ('a', 'Ann'), ('b', 'Bob'), ('d', 'Dora') AS t(user, name)"
+    spark.sql(users).createOrReplaceTempView("users")
     spark.range(0, 100, 1, 3).selectExpr("id % 10 AS k", "id").groupBy("k").count().createOrReplaceTempView("counted")
     spark.udf.register("shout", lambda text: f"{text}!")
     try:
