@@ -1,4 +1,4 @@
-"""Queries in the middle of programs: what Spark makes of the rows of each epoch is what it makes of all rows at once."""
+"""Queries in the middle of programs: Spark makes of the rows of each epoch what it makes of all at once."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ class View:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Of the rows, in front of the event time."""
+        """The names of the fields of its rows, which are in front of the event time."""
         return self.row_type.field_names if isinstance(self.row_type, FieldsTypeInfo) else (_ONLY_COLUMN,)
 
 
@@ -80,6 +80,6 @@ class QueryOperator(Operator):
         self.output.collect(batch)
 
     def process_watermark(self, watermark: int) -> None:
-        """Of rows without event time nothing is known before they end."""
+        """Rows without event time have no watermark before they end."""
         if self.spec.event_time or watermark == MAX_WATERMARK:
             super().process_watermark(watermark)

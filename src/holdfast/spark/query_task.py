@@ -38,7 +38,7 @@ def rows_function(plan: Broadcast[bytes], identity: AttemptIdentity, level: int,
             if slot < job.slots:
                 incoming = envelopes_of(batches, slot, values[slot])
                 with SetAside(_path(context, job, spec, identity), job.options.secret) as aside:
-                    yield from _rows(incoming, job, level, slot, aside)
+                    yield from rows_in_front(incoming, job, level, slot, aside)
                     failpoint("query.rows-given", epoch=spec.epoch, level=level, slot=slot)
         # Behind a failure, or without a slot: a process that leaves some of its input unread is not used again.
         deque(batches, maxlen=0)
@@ -46,9 +46,10 @@ def rows_function(plan: Broadcast[bytes], identity: AttemptIdentity, level: int,
     return run_rows
 
 
-def _rows(
+def rows_in_front(
     incoming: Iterator[Envelope], job: JobPlan, level: int, slot: int, aside: SetAside
 ) -> Iterator[pa.RecordBatch]:
+    """The rows of the level's view in a task. Its envelopes, without them, are set aside."""
     chain = job.queried_at(level)
     assert chain is not None and chain.query is not None
     columns = ViewColumns(chain.query.view)
