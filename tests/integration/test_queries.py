@@ -220,7 +220,7 @@ def test_a_failure_in_front_of_a_query_is_told_as_what_it_is(spark: Any) -> None
 def test_a_row_that_the_query_cannot_take_fails_the_job(spark: Any) -> None:
     env = environment()
     env.create_temporary_view("orders", order_stream(env))
-    env.sql("SELECT assert_true(id < 20, concat('order ', id)) AS checked FROM orders").print()
+    env.sql("SELECT if(id < 20, id, raise_error(concat('order ', id))) AS checked FROM orders").print()
     with pytest.raises(JobExecutionError, match="order 2"):
         env.execute()
 

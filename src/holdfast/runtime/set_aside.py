@@ -54,7 +54,8 @@ class SetAside:
         payload = memoryview(envelope.payload)
         e = envelope
         head = _encoder.encode(_Head(e.slot, e.edge, e.channel, e.number, e.sender, e.sequence, len(payload)))
-        for part in (len(head).to_bytes(_LENGTH_BYTES, "little"), head, payload):
+        parts: tuple[bytes | memoryview, ...] = (len(head).to_bytes(_LENGTH_BYTES, "little"), head, payload)
+        for part in parts:
             self._file.write(part)
             self._seal.update(part)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import pyarrow as pa
-from pyspark.errors import AnalysisException, PySparkException
+from pyspark.errors import ParseException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from holdfast.errors import ProgramError
@@ -71,7 +71,7 @@ def _run(session: SparkSession, text: str, frames: Mapping[str, DataFrame]) -> D
             return session.sql(f"SELECT * FROM (\n{text.strip().rstrip(';')}\n)")
         except (PySparkException, *JVM_ERRORS) as error:
             told = str(error).split("\n\nJVM stacktrace")[0]
-            advice = "" if isinstance(error, AnalysisException) else " env.sql() takes one query, and no statement."
+            advice = " env.sql() takes one query, and no statement." if isinstance(error, ParseException) else ""
             raise ProgramError(f"Spark cannot read the query {text!r}: {told}{advice}") from error
 
 
