@@ -58,6 +58,7 @@ PARTS = (
     _integration("event-time-streams", "event time of streams"),
     _integration("combining", "combining before the exchange"),
     _integration("windows", "windows"),
+    _integration("queries", "SQL in the middle of a program"),
     _integration("cluster", "a standalone cluster", alone=True),
     _integration("worker-daemon", "the daemon of Python workers", alone=True),
 )

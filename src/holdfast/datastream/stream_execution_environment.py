@@ -26,11 +26,12 @@ from holdfast.datastream.checkpoint_config import CheckpointConfig
 from holdfast.datastream.checkpointing_mode import CheckpointingMode
 from holdfast.datastream.coverage import note_accepted, refusal
 from holdfast.datastream.data_stream import CloseableIterator, DataStream
-from holdfast.datastream.engines import submit
+from holdfast.datastream.engines import engine_for, submit
 from holdfast.datastream.execution_mode import RuntimeExecutionMode
 from holdfast.datastream.interception import intercept
 from holdfast.datastream.plan_description import describe_plan
 from holdfast.datastream.publication import publication_for
+from holdfast.datastream.temporary_views import TemporaryViews
 from holdfast.errors import ProgramError
 from holdfast.graph.execution_mode import runs_as_batch
 from holdfast.graph.job_graph import JobSettings
@@ -57,6 +58,7 @@ class StreamExecutionEnvironment:
     def __init__(self, configuration: Configuration) -> None:
         self._configuration = configuration
         self._graph = StreamGraph()
+        self._views = TemporaryViews(self)
         self._buffer_timeout = -1
         #: The way that rows take into the windows of this program. For tests: all ways give the same.
         self.row_path = RowPath()
@@ -240,6 +242,26 @@ class StreamExecutionEnvironment:
 
     def register_cached_file(self, file_path: str, name: str, executable: bool = False) -> None:
         raise ProgramError(refusal("StreamExecutionEnvironment.register_cached_file"))
+
+    # -- SQL
+
+    def create_temporary_view(
+        self, view_path: str, data_stream: DataStream, event_time_column: str | None = None
+    ) -> None:
+        """The name by which ``sql`` reads a stream. With ``event_time_column`` the view has the event time of its rows
+        as a column of that name, behind their own, and what a query passes on in it is the event time of its rows.
+        """
+        self._views.create(view_path, data_stream, event_time_column)
+
+    def drop_temporary_view(self, view_path: str) -> bool:
+        """Whether there was one. Queries that were made of it stay as they are."""
+        return self._views.drop(view_path)
+
+    def sql(self, query: str) -> DataStream:
+        """Rows of a query, by Spark SQL, on the rows of one view, which may be joined with tables of the Spark session:
+        a stateless one, which Spark runs on the rows of each epoch. ProgramError for any other.
+        """
+        return self._views.query(query, engine_for(self._graph, self.job_settings()))
 
     # -- running
 

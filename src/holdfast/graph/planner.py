@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import count
 
 from holdfast.graph.job_graph import JobEdge, JobGraph, JobOperator, is_broadcast
 from holdfast.job.job import DataFrameInput
 from holdfast.runtime.plan import ChainSpec, EdgeSpec, JobPlan, OperatorSpec, TaskOptions
+from holdfast.runtime.query import QueryOperator
 from holdfast.state.store import StateBackend
 
 
@@ -56,6 +58,7 @@ def _can_chain(graph: JobGraph, edge: JobEdge) -> bool:
         and source.chainable
         and target.chainable
         and not target.chain_head
+        and target.factory is not QueryOperator
         and source.data_frame is None
     )
 
@@ -71,11 +74,18 @@ def _members(graph: JobGraph, head: JobOperator, chained: set[JobEdge]) -> list[
 def _levels(
     graph: JobGraph, heads: list[JobOperator], home: Mapping[JobOperator, JobOperator], chained: set[JobEdge]
 ) -> dict[JobOperator, int]:
-    """A chain runs one level behind the last of its inputs; sources are level 0. Heads come in topological order."""
+    """A chain runs one level behind the last of its inputs; sources are level 0. Heads come in topological order. A
+    level has the rows of one query at most: that of another one is moved behind it.
+    """
     levels: dict[JobOperator, int] = {}
+    queried: set[int] = set()
     for head in heads:
         inputs = [levels[home[edge.source]] for edge in graph.inputs_of(head) if edge not in chained]
-        levels[head] = 1 + max(inputs) if inputs else 0
+        level = 1 + max(inputs) if inputs else 0
+        if head.node.factory is QueryOperator:
+            level = next(number for number in count(level) if number not in queried)
+            queried.add(level)
+        levels[head] = level
     return levels
 
 
@@ -118,7 +128,8 @@ def _chain_spec(
         if e not in edge_ids and e.connection.tag_id is not None
     }
     operators = tuple(_operator_spec(graph, o) for o in members)
-    return ChainSpec(number, level, head.parallelism, operators, links, outputs, inputs, side_links)
+    query = head.node.body if head.node.factory is QueryOperator else None
+    return ChainSpec(number, level, head.parallelism, operators, links, outputs, inputs, side_links, query)
 
 
 def _operator_spec(graph: JobGraph, operator: JobOperator) -> OperatorSpec:

@@ -20,6 +20,7 @@ from holdfast.job.control import JobControl
 from holdfast.job.job import DataFrameInput, Job
 from holdfast.job.restore_point import RestorePoint
 from holdfast.runtime.epoch import Acknowledgement, EpochSpec
+from holdfast.runtime.query import Query, View
 from holdfast.runtime.upload import UploadResult
 from holdfast.state.handles import OperatorRecord
 from holdfast.state.snapshot_io import SnapshotReader, SnapshotWriter
@@ -141,6 +142,11 @@ class Engine(Protocol):
 
     def clock(self) -> int:
         """Processing time in the driver, in milliseconds since 1970."""
+
+    def analyse(self, text: str, views: Sequence[View]) -> Query:
+        """What a query on streams, each a view, reads and gives. ProgramError where it cannot be run on each epoch's
+        rows.
+        """
 
     def open(self, job: Job, control: JobControl) -> AbstractContextManager[EngineSession]: ...
 

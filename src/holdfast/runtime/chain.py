@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Container, Iterator, Mapping
 from typing import Any
 
+import pyarrow as pa
+
 from holdfast.runtime.batch import Batch
 from holdfast.runtime.combining_router import router_of
 from holdfast.runtime.context import RuntimeContext
@@ -22,6 +24,7 @@ from holdfast.runtime.epoch import (
 from holdfast.runtime.operator import MAX_WATERMARK, MIN_WATERMARK, Operator
 from holdfast.runtime.output import Output
 from holdfast.runtime.plan import ChainSpec, EdgeSpec, TaskOptions
+from holdfast.runtime.query import QueryReader
 from holdfast.runtime.router import EdgeReader, Outbox, Router
 from holdfast.runtime.watermarks import ChannelWatermarks, TimestampsAndWatermarksOperator
 from holdfast.state.handles import OperatorRecord, SnapshotType
@@ -39,6 +42,7 @@ class Chain:
         self._options = options
         self._gate = ChannelWatermarks()
         self._readers = {edge: EdgeReader(edges[edge]) for edge in spec.inputs}
+        self._queried = None if spec.query is None else QueryReader(spec.query)
         #: Rows of some inputs have event times and others have none; what comes out of the head has.
         self._times_differ = len({edges[edge].event_time for edge in spec.inputs}) > 1
         self._routers: dict[int, Router] = {}
@@ -164,7 +168,10 @@ class Chain:
         self.head.begin_batch(header.rows)
         if edge.of_data_frame:
             channel = 0
-        if header.rows:
+        if header.rows and self._queried is not None:
+            # They have gone through the query, and are here by now.
+            self.head.rows_in += header.rows
+        elif header.rows:
             batch = self._readers[edge_id].read(header, body)
             if self._times_differ and batch.times is None:
                 batch.timestamps, batch.watermarks = [None] * len(batch), [self._gate.current()] * len(batch)
@@ -180,6 +187,13 @@ class Chain:
             self._promised[edge_id] = max(self._promised.get(edge_id, MIN_WATERMARK), header.status.watermark)
         elif header.status is not None:
             self._take_status(edge_id, channel, header.status)
+
+    def receive_queried(self, rows: pa.RecordBatch) -> None:
+        """What the query has made of rows of this epoch. What else their envelopes say comes behind all of them."""
+        assert self._queried is not None
+        self.head.begin_batch(rows.num_rows)
+        mark = MIN_WATERMARK if self.head.spec.batch else self._gate.current()
+        self.head.process(self._queried.read(rows, mark), 0)
 
     def _take_status(self, edge_id: int, channel: int, status: ChannelStatus) -> None:
         watermark = self._gate.update(edge_id, channel, status)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from holdfast.runtime.local_aggregation import Combination
     from holdfast.runtime.operator import Operator
     from holdfast.runtime.partitioners import Partitioner
+    from holdfast.runtime.query import Query
 
 
 #: See ``OperatorSpec.factory``.
@@ -102,6 +103,8 @@ class ChainSpec:
     inputs: tuple[int, ...]
     #: id of an operator that is chained to a side output -> the side output's name
     side_links: Mapping[str, str] = field(default_factory=dict)
+    #: What all rows of the inputs go through before they are the head's.
+    query: Query | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +158,14 @@ class JobPlan:
 
     def chains_of(self, level: int, slot: int) -> list[ChainSpec]:
         return [c for c in self.chains if c.level == level and slot < c.parallelism]
+
+    def queried_at(self, level: int) -> ChainSpec | None:
+        """The chain of a level whose rows go through a query. A level has one at most."""
+        return next((c for c in self.chains if c.level == level and c.query is not None), None)
+
+    @property
+    def queries(self) -> list[Query]:
+        return [chain.query for chain in self.chains if chain.query is not None]
 
     def describe_task(self, level: int, slot: int) -> str:
         """How errors name a task: by its slot, and the operators that run in it."""

@@ -13,11 +13,12 @@ import logging
 import os
 import socket
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
 import msgspec
+import pyarrow as pa
 
 from holdfast.errors import EpochError, HoldfastError
 from holdfast.failpoints import failpoint
@@ -80,8 +81,12 @@ class TaskRun:
         assert self._task is not None
         return self._task.chains
 
-    def run(self, incoming: Iterator[Envelope], senders: AbstractSet[int]) -> Iterator[Envelope]:
-        """Everything this subtask sends in this epoch. ``senders`` are those that it reads: see ``senders_of``."""
+    def run(
+        self, incoming: Iterator[Envelope], senders: AbstractSet[int], queried: Iterable[pa.RecordBatch] = ()
+    ) -> Iterator[Envelope]:
+        """Everything this subtask sends in this epoch. ``senders`` are those that it reads: see ``senders_of``.
+        ``queried`` are rows that come out of the level's query; the first of ``incoming`` is asked for behind them.
+        """
         try:
             self.start(senders)
             if self._level == 0:
@@ -90,6 +95,9 @@ class TaskRun:
                     pass
                 yield from self.read_sources()
             else:
+                for rows in queried:
+                    self.receive_queried(rows)
+                    yield from self._outbox.take()
                 for envelope in incoming:
                     self.receive(envelope)
                     yield from self._outbox.take()
@@ -138,6 +146,11 @@ class TaskRun:
             self.fire_timers()
         elif envelope.edge != CONTROL_EDGE:
             self._pass_on(envelope, header, body)
+
+    def receive_queried(self, rows: pa.RecordBatch) -> None:
+        """Process rows that come out of the level's query."""
+        next(chain for chain in self.chains if chain.spec.query is not None).receive_queried(rows)
+        self.fire_timers()
 
     def end_input(self) -> None:
         """Everything is there, or the epoch fails."""

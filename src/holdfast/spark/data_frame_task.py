@@ -23,11 +23,12 @@ from holdfast.runtime.event_times import Times
 from holdfast.runtime.operator import MAX_WATERMARK, MIN_WATERMARK
 from holdfast.runtime.plan import JobPlan
 from holdfast.runtime.router import Outbox, Router
+from holdfast.spark.envelope_rows import ArrowFunction, envelope_batches
 from holdfast.spark.epoch_property import announced_epoch
 from holdfast.spark.failures import reporting_failures, sending_failures
-from holdfast.spark.level_task import ArrowFunction, envelope_batches, plan_of
 from holdfast.spark.partial_aggregation import CombinedColumns, SparkCombined
 from holdfast.spark.slices import DataFrameSlice
+from holdfast.spark.task_plan import plan_of
 from holdfast.types.arrow import row_reader, schema_of
 
 #: The slot of level 1 that passes on what is for the driver.

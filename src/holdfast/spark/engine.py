@@ -16,6 +16,7 @@ from holdfast.job.control import JobControl
 from holdfast.job.engine import AttemptIdentity
 from holdfast.job.job import DataFrameInput, Job
 from holdfast.job.restore_point import RestorePoint
+from holdfast.runtime.query import Query, View
 from holdfast.spark.accelerations import Accelerations
 from holdfast.spark.anchor import Anchor, build_anchor
 from holdfast.spark.epoch_runner import SparkEpochRunner
@@ -24,6 +25,7 @@ from holdfast.spark.failures import failure_of
 from holdfast.spark.inputs import SparkInputs
 from holdfast.spark.program_modules import modules_of_program
 from holdfast.spark.python_files import send_python_files
+from holdfast.spark.queries import analyse
 from holdfast.spark.session import application_is_gone, check_session, driver_host, epoch_session, obtain_session
 from holdfast.spark.storage_check import check_from_executors
 from holdfast.spark.stream_inputs import refuse_position
@@ -69,9 +71,13 @@ class SparkEngine:
     def clock(self) -> int:
         return wall_clock()
 
+    def analyse(self, text: str, views: Sequence[View]) -> Query:
+        return analyse(self._session, text, views)
+
     @contextmanager
     def open(self, job: Job, control: JobControl) -> Iterator[SparkEngineSession]:
-        with epoch_session(self._session, self._settings.conf, own=not job.data_frames) as session:
+        own = not (job.data_frames or job.plan.queries)
+        with epoch_session(self._session, self._settings.conf, own) as session:
             accelerations = Accelerations.of(session, self._settings)
             logger.info("Spark %s; accelerations %s", session.version, accelerations.describe())
             wait = ExecutorWait(session, accelerations, self._settings.executor_wait_ms / 1000, control.pause)

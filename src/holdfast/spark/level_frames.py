@@ -18,12 +18,19 @@ from holdfast.runtime.epoch import RestoredJob
 from holdfast.runtime.plan import JobPlan
 from holdfast.spark.anchor import Anchor
 from holdfast.spark.data_frame_task import data_frame_function
-from holdfast.spark.level_task import ArrowFunction, level_function
+from holdfast.spark.envelope_rows import ArrowFunction
+from holdfast.spark.level_task import level_function
+from holdfast.spark.plan_tree import nodes_of, without
+from holdfast.spark.queries import queried
+from holdfast.spark.query_task import rows_function
 from holdfast.spark.slices import DataFrameSlice
+from holdfast.spark.view_columns import ViewColumns
 
 logger = logging.getLogger(__name__)
 
 _UNWANTED = ("BroadcastHashJoin", "SortMergeJoin", "AdaptiveSparkPlan", "ReusedExchange")
+#: Where those parts of a plan begin that read what queries join with.
+_OF_TABLES = frozenset({"BroadcastExchange", "Subquery"})
 _PAYLOAD = "payload"
 
 #: Under which levels are planned. An exchange has few rows, large ones: to write a program for them takes longer than
@@ -62,6 +69,7 @@ class LevelFrames:
             sending.insert(0, anchor.table.mapInArrow(self._function(0), EXCHANGE))
         for level in range(1, levels.stop):
             rows = self._exchange(reduce(DataFrame.union, sending)) if sending else anchor.table
+            rows = self._queried(rows, level)
             sending = [rows.mapInArrow(self._function(level), EXCHANGE)]
         return sending[0].select(_PAYLOAD)
 
@@ -69,6 +77,15 @@ class LevelFrames:
         """Move envelopes to their slots, each slot to the executor that caches its anchor row, in one order."""
         moved = rows.repartition(self._anchor.partitions, "slot").join(self._anchor.table.hint("shuffle_hash"), "slot")
         return moved.sortWithinPartitions("edge", "channel", "number")
+
+    def _queried(self, rows: DataFrame, level: int) -> DataFrame:
+        """Envelopes, or what comes of a query over the rows in them: in the same task, without an exchange."""
+        queried_chain = self._plan.queried_at(level)
+        if queried_chain is None or queried_chain.query is None:
+            return rows
+        query = queried_chain.query
+        function = rows_function(self._packed_plan, self._identity, level, self._anchor.values)
+        return queried(query, rows.mapInArrow(function, ViewColumns(query.view).spark))
 
     def _function(self, level: int) -> ArrowFunction:
         return level_function(self._packed_plan, self._restored, self._identity, level, self._anchor.values)
@@ -79,11 +96,16 @@ class LevelFrames:
         """
         partitions, levels = self._anchor.partitions, self._plan.levels.stop
         first_level = 0 if slices else self._plan.levels[0]
-        exchanges = [line for line in text.splitlines() if "Exchange hashpartitioning(slot#" in line]
+        if self._plan.queries:
+            # What a query reads of tables is planned once, and sent to all tasks.
+            own = "\n".join(node.text for node in without(nodes_of(text), _OF_TABLES)).replace("BroadcastHashJoin", "")
+        else:
+            own = text
+        exchanges = [line for line in own.splitlines() if "Exchange hashpartitioning(slot#" in line]
         # The cached anchor shows the exchange that it was made with, once wherever it is used.
-        expected = levels - 1 - first_level + text.count("InMemoryRelation")
+        expected = levels - 1 - first_level + own.count("InMemoryRelation")
         misplaced = [line for line in exchanges if f", {partitions})" not in line]
-        unwanted = [name for name in _UNWANTED if name in text]
+        unwanted = [name for name in _UNWANTED if name in own]
         if len(exchanges) != expected or misplaced or unwanted:
             raise EpochError(
                 f"Spark planned the epoch in a way that does not keep slots on their executors: {len(exchanges)} "

@@ -188,7 +188,8 @@ def _workers_find(module: str, path: str) -> bool:
 def epoch_session(session: SparkSession, settings: Mapping[str, str], own: bool) -> Iterator[SparkSession]:
     """The session with the settings that epochs need: one of its own, so that the user's stays as it is.
 
-    A job that reads the user's DataFrames runs in their session, whose settings are put back at its end.
+    A job that reads the user's DataFrames, or has queries, which may name the user's tables, runs in their session,
+    whose settings are put back at its end.
     """
     chosen = session.newSession() if own else session
     wanted = {

@@ -25,6 +25,7 @@ from holdfast.runtime.live_task import forget_live_tasks
 from holdfast.runtime.local_files import prepare_attempt
 from holdfast.runtime.plan import JobPlan
 from holdfast.runtime.program import load_program
+from holdfast.runtime.query import Query, View
 from holdfast.runtime.upload import UploadResult
 from holdfast.state.handles import OperatorRecord
 from holdfast.state.snapshot_io import SnapshotReader, SnapshotWriter
@@ -69,6 +70,12 @@ class InProcessEngine:
         self.now += self.step
         return self.now
 
+    def analyse(self, text: str, views: Sequence[View]) -> Query:
+        raise ProgramError(
+            f"The program has the query {text!r}, and the engine of this test has no Spark to run SQL with. Test the "
+            "functions in front of it and behind it by themselves, or run the program with the fixture holdfast_env."
+        )
+
     @contextmanager
     def open(self, job: Job, control: JobControl) -> Iterator[InProcessSession]:
         if job.data_frames:
@@ -77,6 +84,8 @@ class InProcessEngine:
                 f"The program reads DataFrames ({names}), and the engine of this test has no Spark to read them with. "
                 "Give the test another source, such as TestSource, or run it with the fixture holdfast_env."
             )
+        for query in job.plan.queries:
+            self.analyse(query.text, [query.view])
         self.control = control
         try:
             yield InProcessSession(self, job)

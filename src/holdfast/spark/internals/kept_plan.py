@@ -9,6 +9,8 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 _EXCHANGE, _OF_RDD = "ShuffleExchangeExec", "RDDScanExec"
+#: What it reads is a table's, for all runs.
+_SENT_TO_ALL = "BroadcastExchangeExec"
 
 
 class KeptPlan:
@@ -57,8 +59,9 @@ class _Node:
     @classmethod
     def of(cls, plan: Any, to_seq: Callable[[list[Any]], Any]) -> _Node:
         below = plan.children()
-        nodes = {place: cls.of(below.apply(place), to_seq) for place in range(below.size())}
         kind = str(plan.getClass().getSimpleName())
+        places = range(0 if kind == _SENT_TO_ALL else below.size())
+        nodes = {place: cls.of(below.apply(place), to_seq) for place in places}
         matter = {place: node for place, node in nodes.items() if node.children or node.kind in (_EXCHANGE, _OF_RDD)}
         return cls(plan, kind, matter, to_seq)
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from holdfast.runtime.envelope import Envelope
-from holdfast.spark.level_task import envelope_batches
+from holdfast.spark.envelope_rows import envelope_batches
 
 
 @pytest.mark.parametrize("passed_on", [False, True])
