@@ -30,8 +30,8 @@ class QuietSources:
         self._watched = [_Watched(watch, self, 0) for watch in watches if watch is not None]
 
     def had_nothing_since(self, began: int) -> bool:
-        """Whether an epoch that began at this time, and read nothing, would read nothing if it were run again. For those
-        that are visible.
+        """Whether an epoch that began at this time, and read nothing, would read nothing if it were run again. All
+        sources have to be visible.
         """
         # All of them are looked at: what one shows is not to wait until the others are quiet.
         return all([self._is_quiet(one, began) for one in self._watched])
