@@ -70,7 +70,7 @@ class StreamEnds(ABC):
     def execute_and_collect(self, job_execution_name: str | None = None, limit: int | None = None) -> Any:
         """Run the program and give its rows: a list with ``limit``, else an iterator that can be closed."""
         collection = Collection()
-        self.sink_to(collection.sink()).name("Collect")
+        self.sink_to(collection.sink()).name("Collect")._operator().auxiliary = True
         iterator = self._environment.collect(collection, job_execution_name)
         if limit is None:
             return iterator

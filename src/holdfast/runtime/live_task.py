@@ -153,6 +153,7 @@ class LiveTask:
             state=state,
             clock=self._clock,
             parameters=self._plan.parameters,
+            cached_files=self._plan.files.cached,
         )
 
     # -- fields between epochs

@@ -11,15 +11,15 @@ from typing import Any
 
 import msgspec
 import pyarrow as pa
-from pyspark import Broadcast, TaskContext
+from pyspark import Broadcast, SparkFiles, TaskContext
 
 from holdfast.job.engine import AttemptIdentity
 from holdfast.runtime.envelope import COORDINATOR_EDGE, EXCHANGE_SCHEMA, FAILURE_EDGE, Envelope, unpack_header
 from holdfast.runtime.epoch import RestoredJob, senders_of
 from holdfast.runtime.live_task import forget_live_tasks
 from holdfast.runtime.local_files import prepare_attempt
+from holdfast.runtime.packed_plan import load_plan
 from holdfast.runtime.plan import JobPlan
-from holdfast.runtime.program import load_program
 from holdfast.runtime.task import TaskRun
 from holdfast.spark.epoch_property import announced_epoch
 from holdfast.spark.failures import FailedBefore, reporting_failures, sending_failures
@@ -55,7 +55,7 @@ def level_function(
             return
         task = TaskRun(job, level, slot, spec, lambda: _restored(restored))
         incoming = _envelopes(batches, slot, values[slot])
-        with rare_collections():
+        with rare_collections(), job.files.entered():
             yield from sending_failures(_sent(task, job, level, incoming, values), values)
 
     return run_level
@@ -77,8 +77,7 @@ def plan_of(plan: Broadcast[bytes], identity: AttemptIdentity) -> JobPlan:
     known = _plans.get(identity)
     if known is None:
         log_in_worker()
-        known = load_program(plan.value, "The program")
-        assert isinstance(known, JobPlan)
+        known = load_plan(plan.value, SparkFiles.getRootDirectory())
         # A worker serves one attempt at a time: older plans are of attempts that are over.
         _plans.clear()
         forget_live_tasks(identity[0], before_attempt=identity[1])
