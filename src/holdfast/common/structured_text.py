@@ -58,6 +58,9 @@ def parse_map(text: str) -> dict[str, str]:
     found: dict[str, str] = {}
     for entry in filter(None, pieces(text, ",")):
         key, *values = pieces(entry, ":")
+        if not values:
+            # An entry may be quoted as a whole.
+            key, *values = pieces(unquoted(entry), ":")
         if not unquoted(key) or not values:
             raise ValueError(entry)
         # Only the first colon parts them: the second belongs to a value such as hdfs://host/file.
