@@ -14,6 +14,7 @@ def make_wheel(folder: Path, name: str, source: str, version: str = "1.0") -> Pa
     with zipfile.ZipFile(wheel, "w") as archive:
         archive.writestr(f"{name}.py", source)
         archive.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
-        archive.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        made = "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        archive.writestr(f"{info}/WHEEL", made)
         archive.writestr(f"{info}/RECORD", "")
     return wheel

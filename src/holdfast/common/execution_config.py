@@ -128,7 +128,7 @@ class ExecutionConfig:
         return self._configuration.get(keys.LATENCY_INTERVAL)
 
     def set_task_cancellation_interval(self, interval: int) -> ExecutionConfig:
-        return self._without_effect(keys.CANCELLATION_INTERVAL, str(_millis(interval, "cancellation interval")))
+        return self._without_effect(keys.CANCELLATION_INTERVAL, str(int(interval)))
 
     def get_task_cancellation_interval(self) -> int:
         return self._configuration.get(keys.CANCELLATION_INTERVAL)
