@@ -60,7 +60,8 @@ def test_methods_and_keys_say_the_same() -> None:
     ("key", "text", "told"),
     [
         ("python.archives", "a.zip#..", "'a.zip#..'; expected 'archive' or 'archive#folder'"),
-        ("python.archives", "a.zip#x/y", "the folder has no '/'"),
+        ("python.archives", "a.zip#x/y", "has letters, digits"),
+        ("python.archives", "my data.zip", "has letters, digits"),
         ("python.archives", "a.zip#x,b.zip#x", "another folder than that of 'a.zip'"),
         ("pipeline.cached-files", "name:a", "expected 'name' and 'path'"),
         ("pipeline.cached-files", "name:a,path:b,size:c", "expected 'name' and 'path'"),

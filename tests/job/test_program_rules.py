@@ -1,4 +1,4 @@
-"""What a program is held to, and what its functions are told: settings of ``env.get_config()`` in whole programs."""
+"""What a program is held to, and what its functions are given: settings of ``env.get_config()`` in whole programs."""
 
 from __future__ import annotations
 

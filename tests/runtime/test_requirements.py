@@ -69,3 +69,11 @@ def test_a_file_can_be_run_where_the_program_says_so(tmp_path: Path) -> None:
     ready = TaskFiles(cached=(SentFile("tool", "tool", True),)).make_ready(str(tmp_path), None)
     assert Path(ready.cached["tool"]).stat().st_mode & 0o111
     assert ready.working_folder is None
+
+
+def test_a_folder_that_others_can_write_to_is_refused(tmp_path: Path) -> None:
+    requirements, local = sent(tmp_path), str(tmp_path / "local")
+    installed(requirements, tmp_path, local)
+    packages_folder(local).chmod(0o777)
+    with pytest.raises(UnfitExecutorError, match="other users can write to it"):
+        installed(requirements, tmp_path, local)

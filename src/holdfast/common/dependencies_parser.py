@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
+
 from holdfast.common import dependency_options as keys
 from holdfast.common.configuration import Configuration
 from holdfast.common.option_types import BOOLEAN
 from holdfast.errors import ConfigurationError
 from holdfast.types.dependencies import Archive, CachedFile, DependencySettings, Requirements
 
+#: What can stand in an address as it is.
+_FOLDER = re.compile(r"[\w.-]+", re.ASCII)
+_OF_LETTERS = "where the folder, else the archive's name, has letters, digits and '_', '-', '.' only"
 _OF_A_FILE = {"name", "path", "executable"}
 
 
@@ -29,8 +34,8 @@ def _archives(told: tuple[str, ...]) -> tuple[Archive, ...]:
     for text in told:
         path, _, target = text.partition(keys.PARAMETER)
         archive = Archive(path, target or path.rstrip("/").rpartition("/")[2])
-        if not archive.path or archive.target in (".", "..") or "/" in archive.target:
-            raise _wrong(keys.PYTHON_ARCHIVES.key, text, "'archive' or 'archive#folder', where the folder has no '/'")
+        if not path or not _FOLDER.fullmatch(archive.target) or archive.target in (".", ".."):
+            raise _wrong(keys.PYTHON_ARCHIVES.key, text, f"'archive' or 'archive#folder', {_OF_LETTERS}")
         known = by_target.setdefault(archive.target, archive)
         if known != archive:
             raise _wrong(keys.PYTHON_ARCHIVES.key, text, f"another folder than that of '{known.path}'")

@@ -66,7 +66,7 @@ class ExecutionConfig:
         interval = self._configuration.get(keys.AUTO_WATERMARK_INTERVAL)
         return _WATERMARK_INTERVAL if interval is None else interval
 
-    # -- what functions are told
+    # -- what functions are given
 
     def set_global_job_parameters(self, global_job_parameters_dict: Mapping[Any, Any]) -> ExecutionConfig:
         """What ``runtime_context.get_job_parameter(key, default)`` finds: these, and no others from before."""

@@ -1,4 +1,4 @@
-"""Options of what a program is held to and what its functions are told, which ``env.get_config()`` sets too."""
+"""Options of what a program is held to and what its functions are given, which ``env.get_config()`` sets too."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ GLOBAL_JOB_PARAMETERS: Option[Any] = Option(
     "pipeline.global-job-parameters",
     MAP,
     {},
-    "What functions are told by `runtime_context.get_job_parameter(key, default)`: `key:value,key:value`, or one key "
+    "What functions find by `runtime_context.get_job_parameter(key, default)`: `key:value,key:value`, or one key "
     "each as in `pipeline.global-job-parameters.key`.",
     default_text="none",
 )

@@ -109,7 +109,7 @@ def program_settings(configuration: Configuration) -> ProgramSettings:
 
 
 def global_job_parameters(configuration: Configuration) -> dict[str, str]:
-    """Those that the option lists, and above them those with a key of their own."""
+    """Parameters that the option lists, and above them those with a key of their own."""
     option = execution_options.GLOBAL_JOB_PARAMETERS
     prefix = option.key + "."
     own = {key[len(prefix) :]: value for key, value in configuration.to_dict().items() if key.startswith(prefix)}

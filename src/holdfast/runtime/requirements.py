@@ -47,9 +47,10 @@ def installed(requirements: SentRequirements, root: Path, local_dir: str | None)
     """
     parent = packages_folder(local_dir)
     folder = parent / f"{requirements.digest}-{sys.implementation.cache_tag}-{platform.machine()}"
+    # First: what somebody else put there would be imported.
+    make_private_directory(parent, SETTING)
     if folder.is_dir():
         return folder
-    make_private_directory(parent, SETTING)
     with (parent / f"{folder.name}.lock").open("wb") as lock:
         # The kernel frees it when the process ends, in whatever way.
         fcntl.flock(lock, fcntl.LOCK_EX)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import zipfile
 from pathlib import Path
 
@@ -12,9 +13,15 @@ _NO_DATE = (1980, 1, 1, 0, 0, 0)
 _MODE_BITS = 16
 
 
+def plain_name(name: str) -> str:
+    """A name that can stand in an address as it is."""
+    return re.sub(r"[^A-Za-z0-9_.-]", "_", name)
+
+
 def packed_folder(folder: Path, directory: Path) -> Path:
     """An archive of all files of a folder, in ``directory``. Its name tells its content."""
-    unnamed = directory / f"{folder.resolve().name}.part"
+    name = plain_name(folder.resolve().name)
+    unnamed = directory / f"{name}.part"
     with zipfile.ZipFile(unnamed, "w", zipfile.ZIP_DEFLATED) as archive:
         for file in sorted(each for each in folder.rglob("*") if each.is_file()):
             entry = zipfile.ZipInfo(file.relative_to(folder).as_posix(), _NO_DATE)
@@ -27,4 +34,4 @@ def packed_folder(folder: Path, directory: Path) -> Path:
         digest = xxhash.xxh64()
         while piece := stream.read(1 << 20):
             digest.update(piece)
-    return unnamed.rename(directory / f"{folder.resolve().name}-{digest.hexdigest()}.zip")
+    return unnamed.rename(directory / f"{name}-{digest.hexdigest()}.zip")

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from holdfast.errors import ProgramError
 from holdfast.runtime.requirements import SentRequirements
 from holdfast.runtime.task_files import SentFile, TaskFiles
-from holdfast.spark.packed_folder import packed_folder
+from holdfast.spark.packed_folder import packed_folder, plain_name
 from holdfast.spark.python_files import send_python_files
 from holdfast.spark.run_folder import run_folder
 from holdfast.types.dependencies import Archive, CachedFile, DependencySettings, Requirements, on_driver
@@ -146,7 +146,7 @@ def _digest(file: Path) -> str:
 
 def _copy(file: Path, digest: str, suffix: str) -> str:
     """A file that Spark can serve for as long as the driver lives, whatever becomes of the user's."""
-    copy = _directory() / f"{file.name.removesuffix(suffix)}-{digest}{suffix}"
+    copy = _directory() / plain_name(f"{file.name.removesuffix(suffix)}-{digest}{suffix}")
     if not copy.exists():
         shutil.copy(file, copy)
     return str(copy)

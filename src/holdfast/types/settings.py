@@ -75,7 +75,7 @@ class SparkSettings:
 
 @dataclass(frozen=True)
 class ProgramSettings:
-    """What a program is held to, and what its functions are told."""
+    """What a program is held to, and what its functions are given."""
 
     #: None: every row moves the watermark. 0: there is only the one at the end of the input.
     watermark_interval_ms: int | None = None
