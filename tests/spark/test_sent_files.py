@@ -40,7 +40,7 @@ def test_another_archive_for_a_folder_that_was_sent_is_refused(spark: Any, tmp_p
     for _ in range(2):
         files = send_files(spark, DependencySettings(archives=(Archive(first, "sent_once"),)))
         assert files.archives == ("sent_once",)
-    with pytest.raises(ProgramError, match="b.zip' would be 'sent_once' .* sent something else"):
+    with pytest.raises(ProgramError, match=r"b\.zip' would be 'sent_once' .* sent something else"):
         send_files(spark, DependencySettings(archives=(Archive(second, "sent_once"),)))
     # One that was refused was not sent: under another name it is.
     send_files(spark, DependencySettings(archives=(Archive(second, "sent_too"),)))
@@ -73,7 +73,7 @@ def test_an_application_is_started_with_jars_class_paths_and_python(tmp_path: Pa
         "spark.executor.extraClassPath": "/b.jar:/c",
     }
     assert application_settings(brought, {}, submitted=True) == {"spark.pyspark.python": "/opt/python"}
-    with pytest.raises(ProgramError, match="'none.jar' of add_jars.*does not exist.*Connectors are part of Holdfast"):
+    with pytest.raises(ProgramError, match=r"'none.jar' of add_jars.*does not exist.*Connectors are part of Holdfast"):
         application_settings(DependencySettings(jars=("none.jar",)), {}, submitted=False)
-    with pytest.raises(ProgramError, match="'http://host/a.jar' of add_classpaths"):
+    with pytest.raises(ProgramError, match=r"'http://host/a.jar' of add_classpaths"):
         application_settings(DependencySettings(classpaths=("http://host/a.jar",)), {}, submitted=False)

@@ -7,7 +7,6 @@ import importlib.util
 import logging
 import os
 import platform
-import shutil
 import socket
 import subprocess
 import sys
@@ -72,7 +71,7 @@ def _install(requirements: SentRequirements, root: Path, folder: Path) -> None:
         done = subprocess.run(command, capture_output=True, text=True, check=False, env=_environment())
         if done.returncode != 0:
             raise UnfitExecutorError(_refusal(requirements, done.stdout + done.stderr))
-        shutil.move(unfinished, folder)
+        unfinished.rename(folder)
 
 
 def _pip() -> list[str]:

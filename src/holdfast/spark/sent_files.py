@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -71,8 +72,7 @@ class _Sender:
         local = on_driver(file.path, told_by, "a file or a folder")
         if local is None:
             place = file.path.rstrip("/").rpartition("/")[2]
-            if self._is_new(place, file.path, file.path):
-                self._context.addFile(file.path)
+            self._once(place, file.path, file.path, lambda: self._context.addFile(file.path))
         elif local.is_dir():
             place = self._folder(local)
         else:
@@ -94,8 +94,7 @@ class _Sender:
     def _file(self, local: Path) -> str:
         copy = _copy(local, digest := _digest(local), local.suffix)
         place = Path(copy).name
-        if self._is_new(place, digest, str(local)):
-            self._context.addFile(copy)
+        self._once(place, digest, str(local), lambda: self._context.addFile(copy))
         return place
 
     def _folder(self, local: Path) -> str:
@@ -105,24 +104,20 @@ class _Sender:
         return archive.stem
 
     def _unpack(self, sent: str, target: str, content: str, told: str) -> None:
-        if self._is_new(target, content, told):
-            self._context.addArchive(f"{sent}#{target}")
+        self._once(target, content, told, lambda: self._context.addArchive(f"{sent}#{target}"))
 
-    def _is_new(self, place: str, content: str, told: str) -> bool:
-        """Whether it must be sent. ProgramError where something else was sent to its place."""
-        known = _sent.setdefault(name := _Named(self._context.applicationId, place), content)
-        if known != content:
+    def _once(self, place: str, content: str, told: str, send: Callable[[], None]) -> None:
+        """Send it unless it was sent. ProgramError where something else was sent to its place."""
+        name = _Named(self._context.applicationId, place)
+        known = _sent.get(name)
+        if known is None:
+            send()
+            _sent[name] = content
+        elif known != content:
             raise ProgramError(
                 f"'{told}' would be '{place}' on the executors, and this Spark application has sent something else "
                 "under that name, which Spark does not replace. Give it another name, or start a new application."
             )
-        new = name not in _done
-        _done.add(name)
-        return new
-
-
-#: What Spark was given.
-_done: set[_Named] = set()
 
 
 def _local(path: str, told_by: str, expected: str) -> Path:
