@@ -194,3 +194,25 @@ def test_modules_are_for_the_program_too_and_absolute(tmp_path, jobs_dir):
         timeout=60,
     )
     assert done.stdout.split() == ["prices", "shop", f"{tmp_path / 'prices.py'},{tmp_path / 'shop'}"], done.stderr
+
+
+def test_what_executors_need_is_told_with_absolute_paths(tmp_path, jobs_dir):
+    program = tmp_path / "main.py"
+    program.write_text(
+        "from holdfast.common.settings_parser import parse_settings\n"
+        "from holdfast.datastream import StreamExecutionEnvironment\n"
+        "env = StreamExecutionEnvironment.get_execution_environment()\n"
+        "told = parse_settings(env.get_configuration()).dependencies\n"
+        "print(*[f'{one.path}#{one.target}' for one in told.archives], told.requirements.path,\n"
+        "      told.requirements.cache, told.executable, sep='\\n')\n"
+    )
+    flags = ["-pyarch", "a.zip#data,hdfs://host/b.zip", "-pyreq", "needs.txt#wheels", "-pyexec", "data/bin/python"]
+    done = subprocess.run(
+        [sys.executable, "-m", "holdfast.cli", "run", *flags, str(program)],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    expected = [f"{tmp_path}/a.zip#data", "hdfs://host/b.zip#b.zip", f"{tmp_path}/needs.txt", f"{tmp_path}/wheels"]
+    assert done.stdout.split() == [*expected, "data/bin/python"], done.stderr

@@ -43,15 +43,20 @@ class Downstream(Operator):
         self.watermarks.append(watermark)
 
 
-def _spec(factory: type[Operator], body: Any) -> OperatorSpec:
-    return OperatorSpec("id", "Timestamps", factory, cloudpickle.dumps(body), 1, 128, Types.PICKLED_BYTE_ARRAY())
+def _spec(factory: type[Operator], body: Any, **changes: Any) -> OperatorSpec:
+    row_type = Types.PICKLED_BYTE_ARRAY()
+    return OperatorSpec("id", "Timestamps", factory, cloudpickle.dumps(body), 1, 128, row_type, **changes)
 
 
 def set_up(
-    factory: type[Operator], body: Any, clock: Clock | None = None, restored: tuple[ListStateSnapshot, ...] = ()
+    factory: type[Operator],
+    body: Any,
+    clock: Clock | None = None,
+    restored: tuple[ListStateSnapshot, ...] = (),
+    **changes: Any,
 ) -> tuple[Any, Downstream]:
-    """An operator whose state is bound, and what listens to it."""
-    spec = _spec(factory, body)
+    """An operator whose state is bound, and what listens to it. ``changes`` are those of its spec."""
+    spec = _spec(factory, body, **changes)
     operator = factory(spec)
     state = OperatorStateContext(DefaultOperatorStateBackend("Timestamps", RegisteredStates.of(restored)))
     operator.setup(OperatorEnvironment(spec, "job", "job", 0, 1, state, clock=clock or Clock()))

@@ -70,7 +70,7 @@ def test_files_of_the_program_come_behind_those_of_the_configuration() -> None:
     configuration = Configuration.from_dict({"python.files": "a.py, folder"})
     env = StreamExecutionEnvironment.get_execution_environment(configuration)
     env.add_python_file("b.zip")
-    assert parse_settings(env.get_configuration()).spark.python_files == ("a.py", "folder", "b.zip")
+    assert parse_settings(env.get_configuration()).dependencies.python_files == ("a.py", "folder", "b.zip")
 
 
 def test_another_content_under_a_name_that_was_sent_is_refused(spark: Any, tmp_path: Path) -> None:

@@ -19,14 +19,6 @@ def run_program(program: str, arguments: list[str]) -> None:
     await_jobs()
 
 
-def import_path(module: str) -> str:
-    """Where the driver looks to import a module that executors are sent: the place of a file or of a package, else the
-    folder or the archive itself.
-    """
-    path = Path(module)
-    return str(path.parent if path.suffix == ".py" or (path / "__init__.py").is_file() else path)
-
-
 def main() -> None:
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     logging.getLogger("holdfast").setLevel(logging.INFO)

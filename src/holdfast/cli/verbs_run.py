@@ -16,12 +16,13 @@ from holdfast.cli.arguments import AsJson, JobsDir, absolute_path
 from holdfast.cli.drivers import HostPlace
 from holdfast.cli.errors import CommandError, UsageError
 from holdfast.cli.output import Output
-from holdfast.cli.program import import_path, run_program
-from holdfast.common import options, rest_options, spark_options
+from holdfast.cli.program import run_program
+from holdfast.common import dependency_options, options, rest_options
 from holdfast.common.configuration import Configuration
 from holdfast.common.run_settings import PLAN_VARIABLE, RUN_VARIABLE, SUBMITTED, encode_run_settings
 from holdfast.server.jobs_directory import JobsDirectory, new_driver_name
 from holdfast.server.settings import DRIVER_VARIABLE, JOBS_DIRECTORY_VARIABLE
+from holdfast.types.dependencies import import_path
 
 _POLL_SECONDS = 0.1
 _SHOWN_LOG_LINES = 30
@@ -53,6 +54,21 @@ PythonFiles = Annotated[
     str | None,
     typer.Option("-pyfs", "--pyFiles", metavar="FILES", help="Modules for the executors, with commas between them."),
 ]
+PythonArchives = Annotated[
+    str | None,
+    typer.Option(
+        "-pyarch", "--pyArchives", metavar="FILES", help="Archives for the executors, as archive or archive#folder."
+    ),
+]
+PythonRequirements = Annotated[
+    str | None,
+    typer.Option(
+        "-pyreq", "--pyRequirements", metavar="FILE", help="Packages for the executors, as file or file#cache."
+    ),
+]
+PythonExecutable = Annotated[
+    str | None, typer.Option("-pyexec", "--pyExecutable", metavar="PYTHON", help="The Python of the executors.")
+]
 Arguments = Annotated[
     list[str] | None, typer.Argument(metavar="[PROGRAM] [ARGUMENTS]...", show_default=False, help="Passed on as is.")
 ]
@@ -69,6 +85,9 @@ def run(
     settings: Settings = None,
     python: PythonFile = None,
     python_files: PythonFiles = None,
+    python_archives: PythonArchives = None,
+    python_requirements: PythonRequirements = None,
+    python_executable: PythonExecutable = None,
     jobs_dir: JobsDir = None,
     as_json: AsJson = False,
 ) -> None:
@@ -80,9 +99,7 @@ def run(
     told = told_settings(settings or [], parallelism)
     if from_savepoint is not None:
         told.set_string(options.RECOVERY_PATH.key, absolute_path(from_savepoint))
-    modules = [absolute_path(file) for file in spark_options.PYTHON_FILES.parse(python_files or "")]
-    if modules:
-        told.set_string(spark_options.PYTHON_FILES.key, spark_options.PYTHON_FILES.kind.show(modules))
+    modules = _tell_dependencies(told, python_files, python_archives, python_requirements, python_executable)
     if allow_non_restored:
         told.set_string(options.RECOVERY_IGNORE_UNCLAIMED.key, "true")
     if allow_pickle:
@@ -93,13 +110,37 @@ def run(
         told.set_string(rest_options.JOBS_DIRECTORY.key, str(Path(jobs_dir).absolute()))
     variables = {RUN_VARIABLE: encode_run_settings(told.to_dict())}
     if detached:
-        searched = [*map(import_path, modules), *filter(None, [os.environ.get("PYTHONPATH")])]
+        searched = [*map(import_path, map(Path, modules)), *filter(None, [os.environ.get("PYTHONPATH")])]
         variables |= {"PYTHONPATH": os.pathsep.join(searched)} if modules else {}
         _run_detached(program, rest, variables, HostPlace.named(jobs_dir, None), Output(as_json))
     else:
         os.environ.update(variables)
-        sys.path[:0] = map(import_path, modules)
+        sys.path[:0] = map(import_path, map(Path, modules))
         run_program(program, rest)
+
+
+def _tell_dependencies(
+    told: Configuration, files: str | None, archives: str | None, requirements: str | None, executable: str | None
+) -> list[str]:
+    """What the command line has of them, with absolute paths. The modules, which the driver imports too."""
+    modules = [absolute_path(file) for file in dependency_options.PYTHON_FILES.parse(files or "")]
+    # Behind "#" stands the folder that the archive becomes in tasks.
+    packed = [_absolute_archive(each) for each in dependency_options.PYTHON_ARCHIVES.parse(archives or "")]
+    for option, paths in ((dependency_options.PYTHON_FILES, modules), (dependency_options.PYTHON_ARCHIVES, packed)):
+        if paths:
+            told.set_string(option.key, option.kind.show(paths))
+    if requirements is not None:
+        path, mark, cache = requirements.partition(dependency_options.PARAMETER)
+        given = absolute_path(path) + mark + (absolute_path(cache) if cache else "")
+        told.set_string(dependency_options.PYTHON_REQUIREMENTS.key, given)
+    if executable is not None:
+        told.set_string(dependency_options.PYTHON_EXECUTABLE.key, executable)
+    return modules
+
+
+def _absolute_archive(told: str) -> str:
+    path, mark, target = told.partition(dependency_options.PARAMETER)
+    return absolute_path(path) + mark + target
 
 
 def info(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from holdfast.common.completable_future import CompletableFuture
 from holdfast.common.configuration import Configuration
+from holdfast.common.execution_config import ExecutionConfig
 from holdfast.common.job_client import JobClient
 from holdfast.common.job_execution_result import JobExecutionResult
 from holdfast.common.job_id import JobID
@@ -28,6 +29,7 @@ __all__ = [
     "DeserializationSchema",
     "Duration",
     "Encoder",
+    "ExecutionConfig",
     "Instant",
     "JobClient",
     "JobExecutionResult",

@@ -91,14 +91,22 @@ class Configuration:
         for key in [key for key in self._values if key.lower() in spellings]:
             del self._values[key]
 
+    def set_option(self, option: Option[Any], text: str) -> Configuration:
+        """Set the option under its own key, whatever it was spelled as before."""
+        self.remove(option)
+        return self.set_string(option.key, text)
+
     def layered_over(self, lower: Configuration) -> Configuration:
         """These settings above those of ``lower``: what both set, in whatever spelling, has the value it has here."""
-        merged = Configuration(lower)
-        for key in self._values:
+        return Configuration(lower).override(self)
+
+    def override(self, upper: Configuration) -> Configuration:
+        """Take over the settings of ``upper``: what both set, in whatever spelling, has the value it has there."""
+        for key in upper._values:
             option = BY_SPELLING.get(key.lower())
             if option is not None:
-                merged.remove(option)
-        return merged.add_all(self)
+                self.remove(option)
+        return self.add_all(upper)
 
     def _find(self, option: Option[Any]) -> str | None:
         by_lower_case = {key.lower(): key for key in self._values}

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
+from holdfast.common.structured_text import parse_map, parse_maps, quoted, show_map, show_maps, split
 from holdfast.errors import ConfigurationError
 
 T = TypeVar("T")
@@ -102,6 +103,8 @@ def format_memory(size: int) -> str:
 
 
 def _parts(text: str) -> list[str]:
+    if text.startswith("["):
+        return split(text, ",")
     # A list of a YAML file is joined with semicolons.
     return [part.strip() for part in re.split("[,;]", text) if part.strip()]
 
@@ -118,6 +121,16 @@ FLOAT = Kind("number", "a number", float)
 TEXT = Kind("text", "text", str)
 NAMES = Kind(
     "list of texts", "texts with commas between them", lambda text: tuple(_parts(text)), lambda names: ",".join(names)
+)
+PLACES = Kind(
+    "list of addresses",
+    "paths or addresses with semicolons between them",
+    lambda text: tuple(split(text, ";")),
+    lambda places: ";".join(quoted(place, ";") for place in places),
+)
+MAP = Kind("map", "pairs such as 'key:value,key:value'", parse_map, show_map)
+MAPS = Kind(
+    "list of maps", "pairs such as 'key:value,key:value', with semicolons between the maps", parse_maps, show_maps
 )
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from holdfast.common.backend_options import ROCKSDB, ROCKSDB_WITHOUT_EFFECT
+from holdfast.common.dependency_options import DEPENDENCIES
+from holdfast.common.execution_options import EXECUTION, EXECUTION_WITHOUT_EFFECT
 from holdfast.common.high_availability_options import HIGH_AVAILABILITY, HIGH_AVAILABILITY_WITHOUT_EFFECT
 from holdfast.common.lease_options import LEASE
 from holdfast.common.option_types import BOOLEAN, DURATION, FLOAT, INTEGER, MEMORY, TEXT, Option, choice
@@ -429,6 +431,7 @@ WITHOUT_EFFECT: dict[str, str] = {
     _CHECKPOINTING + "local-backup.dirs": "see `holdfast.state.local-dir`",
     _CHECKPOINTING + "during-recovery.enabled": "a job restores completely before its first epoch",
     _RECOVERY + "without-channel-state.checkpoint-id": "channels have no state",
+    **EXECUTION_WITHOUT_EFFECT,
     **HIGH_AVAILABILITY_WITHOUT_EFFECT,
     **ROCKSDB_WITHOUT_EFFECT,
 }
@@ -450,6 +453,8 @@ ALL: tuple[Option[object], ...] = (
     *REST,
     *SPARK,
     *LEASE,
+    *EXECUTION,
+    *DEPENDENCIES,
 )
 
 #: Every spelling of every option, in lower case.

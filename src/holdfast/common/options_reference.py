@@ -18,6 +18,10 @@ _SECTIONS = (
          "jobmanager.archive.", "historyserver.", "web."),
     ),
     ("Spark", ("holdfast.spark.",)),
+    (
+        "What a program brings with it",
+        ("python.", "pipeline.cached-files", "pipeline.jars", "pipeline.classpaths"),
+    ),
     ("Job and epochs", ("",)),
 )
 

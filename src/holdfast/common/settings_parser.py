@@ -6,10 +6,12 @@ import difflib
 from dataclasses import dataclass
 from typing import Any
 
-from holdfast.common import high_availability_options, lease_options, options, spark_options
+from holdfast.common import execution_options, high_availability_options, lease_options, options, spark_options
 from holdfast.common.backend_options import ROCKSDB
 from holdfast.common.configuration import Configuration
+from holdfast.common.dependencies_parser import dependency_settings
 from holdfast.errors import ConfigurationError
+from holdfast.types.dependencies import DependencySettings
 from holdfast.types.settings import (
     BackendSettings,
     CheckpointSettings,
@@ -20,6 +22,7 @@ from holdfast.types.settings import (
     FixedDelaySettings,
     LeaseSettings,
     NoRestartSettings,
+    ProgramSettings,
     RecoverySettings,
     RestartKind,
     RestartSettings,
@@ -49,6 +52,8 @@ class ParsedSettings:
     epoch: EpochSettings
     recovery: RecoverySettings
     spark: SparkSettings
+    program: ProgramSettings
+    dependencies: DependencySettings
     parallelism: int | None
     max_parallelism: int | None
     job_id: str | None
@@ -74,6 +79,8 @@ def parse_settings(configuration: Configuration) -> ParsedSettings:
         epoch=epoch_settings(configuration),
         recovery=recovery_settings(configuration),
         spark=spark_settings(configuration),
+        program=program_settings(configuration),
+        dependencies=dependency_settings(configuration),
         parallelism=configuration.get(options.PARALLELISM),
         max_parallelism=None if max_parallelism == -1 else max_parallelism,
         job_id=configuration.get(options.JOB_ID),
@@ -91,8 +98,26 @@ def spark_settings(configuration: Configuration) -> SparkSettings:
         internals=configuration.get(spark_options.SPARK_INTERNALS),
         without=frozenset(filter(None, (name.strip() for name in without.split(",")))),
         executor_wait_ms=configuration.get(spark_options.EXECUTOR_WAIT),
-        python_files=configuration.get(spark_options.PYTHON_FILES),
     )
+
+
+def program_settings(configuration: Configuration) -> ProgramSettings:
+    get = configuration.get
+    return ProgramSettings(
+        watermark_interval_ms=get(execution_options.AUTO_WATERMARK_INTERVAL),
+        auto_uids=get(execution_options.AUTO_GENERATED_UIDS),
+        generic_types=get(execution_options.GENERIC_TYPES),
+        parameters=global_job_parameters(configuration),
+    )
+
+
+def global_job_parameters(configuration: Configuration) -> dict[str, str]:
+    """Parameters that the option lists, and above them those with a key of their own."""
+    option = execution_options.GLOBAL_JOB_PARAMETERS
+    prefix = option.key + "."
+    own = {key[len(prefix) :]: value for key, value in configuration.to_dict().items() if key.startswith(prefix)}
+    listed: dict[str, str] = configuration.get(option)
+    return {**listed, **own}
 
 
 def check_keys(configuration: Configuration) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdfast.common.option_types import DURATION, NAMES, TEXT, Option, choice
+from holdfast.common.option_types import DURATION, TEXT, Option, choice
 
 SPARK_INTERNALS: Option[bool] = Option(
     "holdfast.spark.internals",
@@ -29,14 +29,4 @@ EXECUTOR_WAIT: Option[int] = Option(
     "How long an attempt waits for executors in the place of lost ones before it begins with those that are there. An "
     "executor that comes later gets its share of slots behind the next checkpoint.",
 )
-PYTHON_FILES: Option[tuple[str, ...]] = Option(
-    "python.files",
-    NAMES,
-    (),
-    "Modules of the program that executors need, with commas between them: Python files, folders and archives "
-    "(`.zip`, `.egg`, `.whl`). A folder that is a package is imported by its name, any other is searched for modules. "
-    "`env.add_python_file()` and `holdfast run -pyfs` add to it.",
-    default_text="none",
-)
-
-SPARK: tuple[Option[Any], ...] = (SPARK_INTERNALS, SPARK_INTERNALS_WITHOUT, EXECUTOR_WAIT, PYTHON_FILES)
+SPARK: tuple[Option[Any], ...] = (SPARK_INTERNALS, SPARK_INTERNALS_WITHOUT, EXECUTOR_WAIT)

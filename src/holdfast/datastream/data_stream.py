@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, overload
 
+from holdfast.common.execution_config import ExecutionConfig
 from holdfast.common.watermark_strategy import WatermarkStrategy
 from holdfast.datastream.broadcast_stream import BroadcastConnectedStream, BroadcastStream
 from holdfast.datastream.closeable_iterator import CloseableIterator
@@ -83,6 +84,9 @@ class DataStream(StreamSettings, StreamEnds):
     def get_execution_environment(self) -> StreamExecutionEnvironment:
         return self._environment
 
+    def get_execution_config(self) -> ExecutionConfig:
+        return self._environment.get_config()
+
     # -- transformations
 
     def map(self, func: Any, output_type: Any = None) -> DataStream:
@@ -123,6 +127,7 @@ class DataStream(StreamSettings, StreamEnds):
                 )
         inputs = [stream._unkeyed()._connection() for stream in (self, *streams)]
         node = self._environment.add_node("Union", stateless.MapOperator, _identity, self.get_type(), inputs)
+        node.auxiliary = True
         return DataStream(self._environment, node)
 
     def assign_timestamps_and_watermarks(self, watermark_strategy: WatermarkStrategy) -> DataStream:

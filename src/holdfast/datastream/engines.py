@@ -19,7 +19,7 @@ EngineFactory = Callable[[StreamGraph, JobSettings], Engine]
 
 def spark_engine(graph: StreamGraph, settings: JobSettings) -> Engine:
     """The session of the program's DataFrames, else the active one, else a local one, once one is needed."""
-    return SparkEngine(settings.spark, data_frames_of(graph))
+    return SparkEngine(settings.spark, data_frames_of(graph), settings.dependencies)
 
 
 def data_frames_of(graph: StreamGraph) -> list[Any]:

@@ -70,7 +70,9 @@ class StreamEnds(ABC):
     def execute_and_collect(self, job_execution_name: str | None = None, limit: int | None = None) -> Any:
         """Run the program and give its rows: a list with ``limit``, else an iterator that can be closed."""
         collection = Collection()
-        self._collect_in_order(self.sink_to(collection.sink()).name("Collect")._operator())
+        collector = self.sink_to(collection.sink()).name("Collect")._operator()
+        collector.auxiliary = True
+        self._collect_in_order(collector)
         iterator = self._environment.collect(collection, job_execution_name)
         if limit is None:
             return iterator

@@ -12,13 +12,13 @@ from typing import Any
 
 from holdfast.common.config_files import find_config_file, read_config_file
 from holdfast.common.configuration import Configuration
+from holdfast.common.execution_config import ExecutionConfig
 from holdfast.common.job_client import JobClient
 from holdfast.common.job_execution_result import JobExecutionResult
 from holdfast.common.options import EXECUTION_MODE, OPERATOR_CHAINING, SAVEPOINT_DIRECTORY
 from holdfast.common.restart_strategy import RestartStrategyConfiguration
 from holdfast.common.run_settings import PLAN_VARIABLE, run_settings
 from holdfast.common.settings_parser import ParsedSettings, parse_settings, restart_settings
-from holdfast.common.spark_options import PYTHON_FILES
 from holdfast.common.watermark_strategy import WatermarkStrategy
 from holdfast.connectors.collect import Collection
 from holdfast.connectors.collection import CollectionSource
@@ -30,6 +30,7 @@ from holdfast.datastream.engines import engine_for, submit
 from holdfast.datastream.execution_mode import RuntimeExecutionMode
 from holdfast.datastream.interception import intercept
 from holdfast.datastream.plan_description import describe_plan
+from holdfast.datastream.program_files import ProgramFiles
 from holdfast.datastream.publication import publication_for
 from holdfast.datastream.temporary_views import TemporaryViews
 from holdfast.errors import ProgramError
@@ -47,12 +48,11 @@ from holdfast.types.typeinfo import TypeInformation
 
 logger = logging.getLogger(__name__)
 
-_MAX_PARALLELISM = 32768
 _PLAN_TITLE = "----------------------- Execution Plan -----------------------"
 _PLAN_END = "-" * 62
 
 
-class StreamExecutionEnvironment:
+class StreamExecutionEnvironment(ProgramFiles):
     """Collects a program and runs it on the active Spark session, or on a local one made for it."""
 
     def __init__(self, configuration: Configuration) -> None:
@@ -78,7 +78,11 @@ class StreamExecutionEnvironment:
     # -- settings
 
     def configure(self, configuration: Configuration) -> None:
-        self._configuration = configuration.layered_over(self._configuration)
+        self._configuration.override(configuration)
+
+    def get_config(self) -> ExecutionConfig:
+        """How the program is executed. What is set on it holds for this environment."""
+        return ExecutionConfig(self._configuration)
 
     def get_configuration(self) -> Configuration:
         return self._configuration
@@ -89,27 +93,19 @@ class StreamExecutionEnvironment:
         return self
 
     def set_parallelism(self, parallelism: int) -> StreamExecutionEnvironment:
-        if not isinstance(parallelism, int) or not 1 <= parallelism <= _MAX_PARALLELISM:
-            raise ProgramError(
-                f"The parallelism must be a whole number from 1 to {_MAX_PARALLELISM}; got {parallelism!r}."
-            )
-        self._configuration.set_string("parallelism.default", str(parallelism))
+        self.get_config().set_parallelism(parallelism)
         return self
 
     def get_parallelism(self) -> int:
         """The configured parallelism; -1 when Spark's own default is used."""
-        return parse_settings(self._configuration).parallelism or -1
+        return self.get_config().get_parallelism()
 
     def set_max_parallelism(self, max_parallelism: int) -> StreamExecutionEnvironment:
-        if not isinstance(max_parallelism, int) or not 1 <= max_parallelism <= _MAX_PARALLELISM:
-            raise ProgramError(
-                f"The maximum parallelism must be a whole number from 1 to {_MAX_PARALLELISM}; got {max_parallelism!r}."
-            )
-        self._configuration.set_string("pipeline.max-parallelism", str(max_parallelism))
+        self.get_config().set_max_parallelism(max_parallelism)
         return self
 
     def get_max_parallelism(self) -> int:
-        return parse_settings(self._configuration).max_parallelism or -1
+        return self.get_config().get_max_parallelism()
 
     def enable_checkpointing(self, interval: int, mode: CheckpointingMode | None = None) -> StreamExecutionEnvironment:
         """Take a checkpoint every ``interval`` milliseconds, rounded up to the end of an epoch."""
@@ -169,13 +165,6 @@ class StreamExecutionEnvironment:
     ) -> StreamExecutionEnvironment:
         restart_strategy_configuration.apply_to(self._configuration)
         return self
-
-    def add_python_file(self, file_path: str) -> None:
-        """Modules that the program's functions are in, for executors that do not have them: a Python file, a folder or
-        an archive (``.zip``, ``.egg``, ``.whl``). They are sent when a job starts.
-        """
-        known = self._configuration.get(PYTHON_FILES)
-        self._configuration.set_string(PYTHON_FILES.key, PYTHON_FILES.kind.show((*known, os.fspath(file_path))))
 
     # -- sources
 
@@ -240,9 +229,6 @@ class StreamExecutionEnvironment:
     def create_input(self, input_format: Any, type_info: Any = None) -> DataStream:
         raise ProgramError(refusal("StreamExecutionEnvironment.create_input"))
 
-    def register_cached_file(self, file_path: str, name: str, executable: bool = False) -> None:
-        raise ProgramError(refusal("StreamExecutionEnvironment.register_cached_file"))
-
     # -- SQL
 
     def create_temporary_view(
@@ -302,7 +288,8 @@ class StreamExecutionEnvironment:
             batch=batch,
             chaining=parsed.chaining,
             spark=parsed.spark,
-            parameters=self._configuration.to_dict(),
+            program=parsed.program,
+            dependencies=parsed.dependencies,
             zookeeper=parsed.zookeeper,
             text_form=parsed.text_form,
         )

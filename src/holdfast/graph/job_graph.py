@@ -12,15 +12,18 @@ import cloudpickle
 import mmh3
 
 from holdfast.errors import NotPicklableError, ProgramError
+from holdfast.graph.required_uids import require_uids
 from holdfast.graph.stream_graph import Connection, Node, StreamGraph
 from holdfast.runtime.contracts import Function
 from holdfast.runtime.partitioners import Broadcast, Forward, KeyGroupHash, Partitioner, Rebalance, Rescale
 from holdfast.runtime.sink import TwoPhaseCommitSink
 from holdfast.state.keygroups import default_max_parallelism
+from holdfast.types.dependencies import DependencySettings
 from holdfast.types.settings import (
     BackendSettings,
     CheckpointSettings,
     EpochSettings,
+    ProgramSettings,
     RecoverySettings,
     RestartSettings,
     SparkSettings,
@@ -46,7 +49,8 @@ class JobSettings:
     #: Neighbours may run in one task.
     chaining: bool = True
     spark: SparkSettings = field(default_factory=SparkSettings)
-    parameters: Mapping[str, str] = field(default_factory=dict)
+    program: ProgramSettings = field(default_factory=ProgramSettings)
+    dependencies: DependencySettings = field(default_factory=DependencySettings)
     #: None: without standby drivers.
     zookeeper: ZooKeeperSettings | None = None
     text_form: TextForm = TextForm.FLINK
@@ -110,6 +114,8 @@ def build_job_graph(
             "The program has no sink: nothing would come out of it. Add print(), sink_to(...) or use "
             "execute_and_collect()."
         )
+    if not settings.program.auto_uids:
+        require_uids(graph)
     ids = _operator_ids(graph)
     operators: dict[Node, JobOperator] = {}
     for node in graph.nodes:

@@ -18,6 +18,7 @@ from holdfast.checkpoint.job_directory import JobDirectory
 from holdfast.checkpoint.restore_rules import Matching, decide, match_operators
 from holdfast.checkpoint.storage import FileCheckpointStorage, open_snapshot
 from holdfast.errors import CheckpointError, StorageError
+from holdfast.graph.declared_types import refuse_generic_types
 from holdfast.graph.job_graph import JobGraph, JobSettings, build_job_graph
 from holdfast.graph.pickled_program import pickled_of_program
 from holdfast.graph.planner import plan_job
@@ -51,6 +52,8 @@ def job_of(graph: StreamGraph, job_id: str, name: str, settings: JobSettings, en
         job_graph = build_job_graph(graph, job_id, name, settings, parallelism, adopted)
     _warn_about_checkpointing(job_graph)
     job = plan_job_of(job_graph, graph, _store_name(job_graph))
+    if not settings.program.generic_types:
+        refuse_generic_types(job_graph, job.plan)
     if settings.checkpoint.enabled:
         for state in pickled_of_program(job_graph, job.plan):
             logger.warning("In checkpoints, %s", state.advice())

@@ -32,7 +32,7 @@ def plan_job(graph: JobGraph, backend: StateBackend, options: TaskOptions) -> Pl
         for number, head in enumerate(h for h in heads if h.node.data_frame is None)
     )
     slots = max(operator.parallelism for operator in graph.operators if operator.node.data_frame is None)
-    plan = JobPlan(graph.job_id, graph.name, slots, chains, edges, backend, options, graph.settings.parameters)
+    plan = JobPlan(graph.job_id, graph.name, slots, chains, edges, backend, options, graph.settings.program.parameters)
     return PlannedJob(plan, _data_frames(graph, edge_ids))
 
 
@@ -152,6 +152,8 @@ def _operator_spec(graph: JobGraph, operator: JobOperator) -> OperatorSpec:
         broadcast_states=node.broadcast_states,
         batch=graph.settings.batch,
         side_outputs={tag.tag_id: tag.type_info for tag in tags},
+        generic_types=graph.settings.program.generic_types,
+        watermark_interval_ms=graph.settings.program.watermark_interval_ms,
     )
 
 

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from holdfast.errors import StateAccessError
 from holdfast.runtime.environment import OperatorEnvironment
+from holdfast.runtime.generic_types import check_declared
 from holdfast.runtime.metric_registry import ACCUMULATOR, METRIC
+from holdfast.runtime.ready_files import DistributedCache
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -66,6 +68,7 @@ class KeyedStateStore:
         return state
 
     def _get(self, descriptor: StateDescriptor) -> Any:
+        check_declared(self._environment, descriptor, keyed=True)
         state = self._environment.keyed().state(descriptor)
         self._environment.bindings[id(state)] = (KEYED, descriptor)
         return state
@@ -79,18 +82,21 @@ class OperatorStateStore:
 
     def get_list_state(self, descriptor: ListStateDescriptor) -> OperatorListState:
         """A list that is split between subtasks when their number changes."""
+        check_declared(self._environment, descriptor)
         handle = self._environment.operator_state.get_list_state(descriptor)
         self._bind(LIST, descriptor, handle)
         return handle
 
     def get_union_list_state(self, descriptor: ListStateDescriptor) -> OperatorListState:
         """A list that every subtask gets whole at a restore."""
+        check_declared(self._environment, descriptor)
         handle = self._environment.operator_state.get_union_list_state(descriptor)
         self._bind(UNION_LIST, descriptor, handle)
         return handle
 
     def get_broadcast_state(self, descriptor: MapStateDescriptor) -> BroadcastState:
         """A map that is the same on every subtask."""
+        check_declared(self._environment, descriptor)
         handle = self._environment.operator_state.get_broadcast_state(descriptor)
         self._bind(BROADCAST, descriptor, handle)
         return handle
@@ -148,7 +154,16 @@ class RuntimeContext(KeyedStateStore):
         return self._environment.job_id
 
     def get_job_parameter(self, key: str, default_value: str) -> str:
+        """A parameter that ``env.get_config().set_global_job_parameters(...)`` has set."""
         return self._environment.parameters.get(key, default_value)
+
+    def get_job_parameters(self) -> dict[str, str]:
+        """All of them."""
+        return dict(self._environment.parameters)
+
+    def get_distributed_cache(self) -> DistributedCache:
+        """What ``env.register_cached_file(...)`` has registered."""
+        return DistributedCache(self._environment.cached_files)
 
     def get_metrics_group(self) -> MetricGroup:
         """Where the metrics of the operator are registered, for each subtask."""

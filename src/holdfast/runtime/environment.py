@@ -29,6 +29,8 @@ class OperatorEnvironment:
     state: OperatorStateContext
     clock: Callable[[], int] = wall_clock
     parameters: Mapping[str, str] = field(default_factory=dict)
+    #: Files of the program on this host, by name.
+    cached_files: Mapping[str, str] = field(default_factory=dict)
     #: The epoch that runs, and the nonce of its execution: names of sink transactions.
     epoch: int = 0
     nonce: str = ""

@@ -155,6 +155,7 @@ class LiveTask:
             clock=self._clock,
             parameters=self._plan.parameters,
             metric_limit=self._plan.options.max_metrics,
+            cached_files=self._plan.files.cached,
         )
 
     # -- fields between epochs

@@ -14,7 +14,7 @@ from holdfast.storage.private_files import make_private_directory
 
 #: Folders of jobs that nobody has touched for so long belong to drivers that died.
 _STALE_SECONDS = 24 * 3600
-_SETTING = "holdfast.state.local-dir"
+SETTING = "holdfast.state.local-dir"
 
 
 def local_root(configured: str | None) -> Path:
@@ -46,7 +46,7 @@ def prepare_attempt(plan: JobPlan, attempt: int) -> Path:
     """
     directory = attempt_directory(plan, attempt)
     for folder in (local_root(plan.options.local_dir), directory.parent, directory):
-        make_private_directory(folder, _SETTING)
+        make_private_directory(folder, SETTING)
     os.utime(directory.parent)
     limit = time.time() - _STALE_SECONDS
     for job in directory.parent.parent.iterdir():

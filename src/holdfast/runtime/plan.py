@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
+from holdfast.runtime.ready_files import ReadyFiles
 from holdfast.state.descriptors import MapStateDescriptor
 from holdfast.state.key_migration import KeyMigrations
 from holdfast.state.store import StateBackend
@@ -51,6 +52,10 @@ class OperatorSpec:
     batch: bool = False
     #: The types of the side outputs that somebody listens to, by their names.
     side_outputs: Mapping[str, TypeInformation] = field(default_factory=dict)
+    #: State may be of a type that is not declared, which is pickled.
+    generic_types: bool = True
+    #: Time between two watermarks that a strategy makes: None with every row, 0 for only the one at the end.
+    watermark_interval_ms: int | None = None
 
     def describe(self, subtask: int) -> str:
         """How errors name a subtask."""
@@ -142,6 +147,8 @@ class JobPlan:
     options: TaskOptions = field(default_factory=TaskOptions)
     #: The job's parameters, which functions read through their runtime context.
     parameters: Mapping[str, str] = field(default_factory=dict)
+    #: Known where tasks run.
+    files: ReadyFiles = field(default_factory=ReadyFiles)
 
     @property
     def levels(self) -> range:

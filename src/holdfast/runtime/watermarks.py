@@ -13,6 +13,7 @@ from holdfast.runtime.envelope import ChannelStatus
 from holdfast.runtime.event_times import Numbers, Times
 from holdfast.runtime.operator import MAX_WATERMARK, MIN_WATERMARK, Operator
 from holdfast.runtime.split_watermarks import SplitTimes
+from holdfast.runtime.watermark_pace import WatermarkPace
 from holdfast.state.descriptors import ListStateDescriptor
 from holdfast.types.typeinfo import FieldsTypeInfo, Types
 
@@ -28,6 +29,9 @@ class TimestampsAndWatermarksOperator(Operator):
 
     Directly behind a source that names the splits of its rows, each split has a maximum of its own, and the lowest of
     those that are not idle counts: a split that is ahead of another does not make that one's rows late.
+
+    Where the program asks for an interval, a watermark is made when it is over, between batches of rows, and stays in
+    force until the next.
     """
 
     passes_rows = True
@@ -44,6 +48,7 @@ class TimestampsAndWatermarksOperator(Operator):
         if restored:
             # Which rows come to which subtask may have changed: only the lowest promise holds for all of them.
             self._highest = min(restored)
+        self._pace = WatermarkPace.of(self.spec.watermark_interval_ms, self._highest, self.environment.clock())
         self._splits: SplitTimes | None = None
         if _SPLITS.name in self.environment.operator_state.get_registered_state_names():
             self._splits = self._split_times()
@@ -55,9 +60,9 @@ class TimestampsAndWatermarksOperator(Operator):
 
     @property
     def _bound(self) -> int | None:
-        """None where no watermarks are made: in a batch there is only the one at the end."""
+        """None where no watermarks are made: in a batch there is only the one at the end, as with the interval 0."""
         bound: int | None = self.body.bound_ms
-        return None if self.spec.batch else bound
+        return None if self.spec.batch or self.spec.watermark_interval_ms == 0 else bound
 
     def process(self, batch: Batch, input_index: int) -> None:
         bound = self._bound
@@ -66,11 +71,14 @@ class TimestampsAndWatermarksOperator(Operator):
             watermarks = np.full(len(timestamps), MIN_WATERMARK, dtype=np.int64)
         else:
             running = self._running_maximum(batch, timestamps)
+            before = running[:-1] if self._pace is None else np.full(len(batch), self._pace.made, dtype=np.int64)
             self._highest = int(running[-1])
-            before = running[:-1]
             # The lowest value stands for "nothing seen yet": nothing may wrap around below it.
             watermarks = np.maximum(before, MIN_WATERMARK + bound + 1) - (bound + 1)
         self._quiet_since = self.environment.clock()
+        if self._pace is not None:
+            # What is due is made behind the rows that have come since.
+            self._pace.tick(self._highest, self._quiet_since)
         self.output.collect(batch.timed(timestamps, watermarks))
         self._emit()
 
@@ -94,6 +102,8 @@ class TimestampsAndWatermarksOperator(Operator):
         if self._splits is not None and self.body.idleness_ms is not None:
             self._highest = max(self._highest, self._splits.slowest(now))
             self._emit()
+        if self._pace is not None and self._pace.tick(self._highest, now):
+            self._emit()
         super().fire_processing_timers(now)
 
     def process_watermark(self, watermark: int) -> None:
@@ -102,12 +112,19 @@ class TimestampsAndWatermarksOperator(Operator):
             super().process_watermark(watermark)
 
     def next_processing_timer(self) -> int | None:
-        """When it becomes idle, or one of its splits, if nothing comes until then."""
+        """When a watermark is due that waits to be made, or the stream becomes idle, or one of its splits, if nothing
+        comes until then.
+        """
+        made = None if self._pace is None or self._bound is None else self._pace.due(self._highest)
+        return min((time for time in (made, *self._idle_from()) if time is not None), default=None)
+
+    def _idle_from(self) -> list[int]:
+        """Times that are still to come."""
         idleness = self.body.idleness_ms
         if idleness is None:
-            return None
+            return []
         quiet_since = [self._quiet_since, *(self._splits.quiet_since() if self._splits is not None else ())]
-        return min((since + idleness for since in quiet_since if since + idleness > self._fired_at), default=None)
+        return [since + idleness for since in quiet_since if since + idleness > self._fired_at]
 
     @property
     def idle(self) -> bool:
@@ -127,6 +144,7 @@ class TimestampsAndWatermarksOperator(Operator):
             "quiet_since": self._quiet_since,
             "strategy": self.body,
             "splits": self._splits,
+            "pace": self._pace,
         }
         return {**super().travelling_fields(), **own}
 
@@ -135,6 +153,7 @@ class TimestampsAndWatermarksOperator(Operator):
         self._highest = fields["highest"]
         self._quiet_since = fields["quiet_since"]
         self.body = fields.get("strategy", self.body)
+        self._pace = fields["pace"]
         if fields["splits"] is not None:
             self._split_times()
             self._splits = fields["splits"]
@@ -179,8 +198,9 @@ class TimestampsAndWatermarksOperator(Operator):
         return times
 
     def _emit(self) -> None:
-        if self._bound is not None and self._highest != MIN_WATERMARK:
-            super().process_watermark(max(MIN_WATERMARK, self._highest - self._bound - 1))
+        highest = self._highest if self._pace is None else self._pace.made
+        if self._bound is not None and highest != MIN_WATERMARK:
+            super().process_watermark(max(MIN_WATERMARK, highest - self._bound - 1))
 
 
 class ChannelWatermarks:

@@ -12,7 +12,7 @@ import socket
 import time
 import uuid
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
 
 import pyarrow as pa
@@ -24,9 +24,10 @@ from holdfast.errors import ProgramError
 from holdfast.job.placement import spread_evenly
 from holdfast.spark.accelerations import Accelerations
 from holdfast.spark.executors import executors_of
-from holdfast.spark.failures import failure_of
+from holdfast.spark.failures import failure_of, reporting_failures
 from holdfast.spark.internals.jvm import JVM_ERRORS
-from holdfast.spark.program_modules import lacking, refuse_lacking
+from holdfast.spark.program_modules import refuse_lacking
+from holdfast.spark.program_needs import NO_NEEDS, ProgramNeeds
 from holdfast.spark.session import application_is_gone
 
 logger = logging.getLogger(__name__)
@@ -82,12 +83,12 @@ class Anchor:
     the others got their first.
     """
 
-    def __init__(self, session: SparkSession, slots: int, modules: Sequence[str] = (), pause: float = 0.0) -> None:
+    def __init__(self, session: SparkSession, slots: int, needs: ProgramNeeds = NO_NEEDS, pause: float = 0.0) -> None:
         self.session = session
         self.slots = slots
         self.values = slot_values(max(slots, _LEAST_PARTITIONS))
         self.table: DataFrame = self._cache()
-        self.placement = self._materialise(tuple(modules), pause)
+        self.placement = self._materialise(needs, pause)
 
     def _cache(self) -> DataFrame:
         # Not of Python's rows, for which Spark would start a daemon of Python workers beside the one that runs tasks.
@@ -102,8 +103,8 @@ class Anchor:
         """The number of partitions of every level."""
         return len(self.values)
 
-    def _materialise(self, modules: tuple[str, ...], pause: float) -> list[str]:
-        """Run the job that caches the rows; the executor of every slot. ProgramError when one lacks a module."""
+    def _materialise(self, needs: ProgramNeeds, pause: float) -> list[str]:
+        """Run the job that caches the rows; the executor of every slot. ProgramError when one lacks what is needed."""
 
         def report(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for _ in batches:
@@ -112,7 +113,9 @@ class Anchor:
             assert context is not None
             time.sleep(pause)
             slot = pa.array([context.partitionId()], pa.int32())
-            columns = [slot, pa.array([executor_identity()]), pa.array([" ".join(lacking(modules))])]
+            with reporting_failures():
+                missing = " ".join(needs.lacking())
+            columns = [slot, pa.array([executor_identity()]), pa.array([missing])]
             yield pa.RecordBatch.from_arrays(columns, names=["slot", "executor", "lacking"])
 
         rows = self.table.mapInArrow(report, _PLACEMENT_SCHEMA).collect()
@@ -125,16 +128,12 @@ class Anchor:
             self.table.unpersist(blocking=False)
 
 
-def build_anchor(
-    session: SparkSession, slots: int, accelerations: Accelerations, modules: Sequence[str] = ()
-) -> Anchor:
-    """An anchor whose slots are spread evenly over the executors that are there, if that can be had in a few tries.
-    ``modules`` are those that executors must be able to import.
-    """
+def build_anchor(session: SparkSession, slots: int, accelerations: Accelerations, needs: ProgramNeeds) -> Anchor:
+    """An anchor whose slots are spread evenly over the executors that are there, if that can be had in a few tries."""
     for number, pause in enumerate(_PAUSES):
         last = number == len(_PAUSES) - 1
         try:
-            anchor = Anchor(session, slots, modules, pause)
+            anchor = Anchor(session, slots, needs, pause)
         except (PySparkException, *JVM_ERRORS) as error:
             # Right after the loss of an executor Spark may not know of it yet, and sends it tasks.
             if last or application_is_gone(session) or isinstance(failure_of(error), ProgramError):

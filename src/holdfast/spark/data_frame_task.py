@@ -64,7 +64,8 @@ def data_frame_function(
         index = context.partitionId() - _first_partition(job, spec, group, len(values))
         partition = _Partition(job, group, index, spec, origins, combined)
         rows = _by_tag(batches) if tagged else ((0, batch) for batch in batches)
-        yield from sending_failures(partition.run(rows, values, over=not streaming), values)
+        with job.files.entered():
+            yield from sending_failures(partition.run(rows, values, over=not streaming), values)
 
     return run_partition
 

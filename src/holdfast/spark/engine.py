@@ -16,25 +16,39 @@ from holdfast.job.control import JobControl
 from holdfast.job.engine import AttemptIdentity
 from holdfast.job.job import DataFrameInput, Job
 from holdfast.job.restore_point import RestorePoint
+from holdfast.runtime.packed_plan import pack_plan
 from holdfast.runtime.query import Query, View
+from holdfast.runtime.task_files import TaskFiles
 from holdfast.spark.accelerations import Accelerations
 from holdfast.spark.anchor import Anchor, build_anchor
+from holdfast.spark.application import application_settings, check_application, choose_python
 from holdfast.spark.epoch_runner import SparkEpochRunner
 from holdfast.spark.executors import ExecutorWait, executors_of, is_local
 from holdfast.spark.failures import failure_of
 from holdfast.spark.inputs import SparkInputs
 from holdfast.spark.program_modules import modules_of_program
-from holdfast.spark.python_files import send_python_files
+from holdfast.spark.program_needs import ProgramNeeds
 from holdfast.spark.queries import analyse
-from holdfast.spark.session import application_is_gone, check_session, driver_host, epoch_session, obtain_session
+from holdfast.spark.sent_files import send_files
+from holdfast.spark.session import (
+    application_is_gone,
+    check_session,
+    driver_host,
+    epoch_session,
+    obtain_session,
+    was_submitted,
+)
 from holdfast.spark.storage_check import check_from_executors
 from holdfast.spark.stream_inputs import refuse_position
 from holdfast.state.handles import OperatorRecord
 from holdfast.state.snapshot_io import SnapshotReader
 from holdfast.types.clock import wall_clock
+from holdfast.types.dependencies import DependencySettings
 from holdfast.types.settings import SparkSettings
 
 logger = logging.getLogger(__name__)
+
+_NONE = DependencySettings()
 
 
 class SparkEngine:
@@ -42,9 +56,15 @@ class SparkEngine:
     local one. A session is made when it is first needed.
     """
 
-    def __init__(self, settings: SparkSettings, data_frames: Sequence[Any] = ()) -> None:
+    def __init__(
+        self,
+        settings: SparkSettings,
+        data_frames: Sequence[Any] = (),
+        dependencies: DependencySettings = _NONE,
+    ) -> None:
         self._settings = settings
         self._data_frames = data_frames
+        self._dependencies = dependencies
 
     @cached_property
     def _session(self) -> SparkSession:
@@ -52,9 +72,17 @@ class SparkEngine:
             session: SparkSession = self._data_frames[0].sparkSession
             check_session(session)
         else:
-            session = obtain_session(self._settings.conf, self._settings.internals)
-        send_python_files(session, self._settings.python_files)
+            started_with = application_settings(self._dependencies, self._settings.conf, was_submitted())
+            session = obtain_session({**self._settings.conf, **started_with}, self._settings.internals)
+        check_application(session, self._dependencies)
         return session
+
+    @cached_property
+    def _files(self) -> TaskFiles:
+        """What was sent to the executors."""
+        files = send_files(self._session, self._dependencies)
+        choose_python(self._session, self._dependencies)
+        return files
 
     @property
     def application_id(self) -> str:
@@ -81,7 +109,7 @@ class SparkEngine:
             accelerations = Accelerations.of(session, self._settings)
             logger.info("Spark %s; accelerations %s", session.version, accelerations.describe())
             wait = ExecutorWait(session, accelerations, self._settings.executor_wait_ms / 1000, control.pause)
-            yield SparkEngineSession(session, job, control, accelerations, wait)
+            yield SparkEngineSession(session, job, control, accelerations, wait, self._files)
 
     def failure_of(self, error: BaseException) -> HoldfastError:
         return failure_of(error)
@@ -100,6 +128,7 @@ class SparkEngineSession:
         control: JobControl,
         accelerations: Accelerations,
         wait: ExecutorWait,
+        files: TaskFiles,
     ) -> None:
         self._session = session
         self._job = job
@@ -108,8 +137,10 @@ class SparkEngineSession:
         self._wait = wait
         #: Whether executors have tried the checkpoint directory.
         self._checked = False
-        self._packed_plan = cloudpickle.dumps(job.plan)
-        self._modules = modules_of_program(self._packed_plan, job.plan)
+        packed = cloudpickle.dumps(job.plan)
+        modules = tuple(modules_of_program(packed, job.plan))
+        self._packed_plan = pack_plan(job.plan, packed, files)
+        self._needs = ProgramNeeds(modules, files, job.plan.options.local_dir)
 
     def executors(self) -> frozenset[str]:
         return executors_of(self._session, self._accelerations)
@@ -127,7 +158,7 @@ class SparkEngineSession:
         return SparkInputs(self._job, self._session, self._accelerations, point, self._control.wake)
 
     def begin_attempt(self, identity: AttemptIdentity, point: RestorePoint | None) -> SparkEpochRunner:
-        anchor = build_anchor(self._session, self._job.plan.slots, self._accelerations, self._modules)
+        anchor = build_anchor(self._session, self._job.plan.slots, self._accelerations, self._needs)
         try:
             self._check_storage(anchor)
             restored = point.restored_job() if point is not None else None

@@ -50,7 +50,7 @@ def level_function(
             incoming = envelopes_of(batches, slot, values[slot])
         else:
             queried, incoming = filter(len, batches), set_aside(context, job, spec, identity)
-        with rare_collections():
+        with rare_collections(), job.files.entered():
             yield from sending_failures(_sent(task, job, level, queried, incoming, values), values)
 
     return run_level

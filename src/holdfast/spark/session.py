@@ -87,7 +87,7 @@ def unchecked_session(settings: Mapping[str, str], internals: bool = True) -> Sp
     _choose_python(settings)
     builder = SparkSession.builder.appName("holdfast")
     own = {"spark.master": "local[*]", **_CORE_SETTINGS, **_EPOCH_SETTINGS}
-    chosen = {**own, **(submitted_settings() if _submitted() else {}), **settings}
+    chosen = {**own, **(submitted_settings() if was_submitted() else {}), **settings}
     # Workers import what the program, or its test, has made importable.
     chosen |= local_python_path(chosen)
     if internals and _takes_our_daemon(chosen):
@@ -148,10 +148,10 @@ def _takes_our_daemon(settings: Mapping[str, str]) -> bool:
 
 def _starts_java(settings: Mapping[str, str]) -> bool:
     """Whether the session has one JVM, which is started with it."""
-    return settings["spark.master"].startswith("local") and not _submitted()
+    return settings["spark.master"].startswith("local") and not was_submitted()
 
 
-def _submitted() -> bool:
+def was_submitted() -> bool:
     """Whether spark-submit has started this program, and the JVM before it."""
     return "PYSPARK_GATEWAY_PORT" in os.environ
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from pyspark import Broadcast
+from pyspark import Broadcast, SparkFiles
 
 from holdfast.job.engine import AttemptIdentity
 from holdfast.runtime.live_task import forget_live_tasks
 from holdfast.runtime.local_files import prepare_attempt
+from holdfast.runtime.packed_plan import load_plan
 from holdfast.runtime.plan import JobPlan
-from holdfast.runtime.program import load_program
 from holdfast.spark.worker_log import log_in_worker
 
 _plans: dict[AttemptIdentity, JobPlan] = {}
@@ -19,8 +19,7 @@ def plan_of(plan: Broadcast[bytes], identity: AttemptIdentity) -> JobPlan:
     known = _plans.get(identity)
     if known is None:
         log_in_worker()
-        known = load_program(plan.value, "The program")
-        assert isinstance(known, JobPlan)
+        known = load_plan(plan.value, SparkFiles.getRootDirectory())
         # A worker serves one attempt at a time: older plans are of attempts that are over.
         _plans.clear()
         forget_live_tasks(identity[0], before_attempt=identity[1])

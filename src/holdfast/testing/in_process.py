@@ -11,11 +11,15 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import cloudpickle
 
 from holdfast.datastream.engines import engines_from
 from holdfast.errors import EpochError, FunctionError, HoldfastError, ProgramError
+from holdfast.graph.job_graph import JobSettings
+from holdfast.graph.stream_graph import StreamGraph
 from holdfast.job.control import JobControl
 from holdfast.job.engine import AttemptIdentity, InputSlice, TakenInputs
 from holdfast.job.job import DataFrameInput, Job
@@ -23,13 +27,16 @@ from holdfast.job.restore_point import RestorePoint
 from holdfast.runtime.epoch import Acknowledgement, EpochSpec, RestoredJob
 from holdfast.runtime.live_task import forget_live_tasks
 from holdfast.runtime.local_files import prepare_attempt
+from holdfast.runtime.packed_plan import load_plan, pack_plan
 from holdfast.runtime.plan import JobPlan
-from holdfast.runtime.program import load_program
 from holdfast.runtime.query import Query, View
+from holdfast.runtime.task_files import undone_search_path
 from holdfast.runtime.upload import UploadResult
 from holdfast.state.handles import OperatorRecord
 from holdfast.state.snapshot_io import SnapshotReader, SnapshotWriter
+from holdfast.testing.local_files import local_files
 from holdfast.testing.tasks import run_tasks
+from holdfast.types.dependencies import DependencySettings
 
 EpochHook = Callable[[EpochSpec], None]
 
@@ -59,12 +66,18 @@ class InProcessEngine:
     epochs: list[tuple[int, int]] = field(default_factory=list)
     #: Of the job that was opened last: ``control.cancel()`` in a hook cancels it there.
     control: JobControl = field(default_factory=JobControl)
+    #: What the program that was executed last brings with it.
+    dependencies: DependencySettings = field(default_factory=DependencySettings)
 
     @contextmanager
     def installed(self) -> Iterator[InProcessEngine]:
         """While the block runs, programs of this process are run by this engine instead of Spark."""
-        with engines_from(lambda graph, settings: self):
+        with engines_from(self._for):
             yield self
+
+    def _for(self, graph: StreamGraph, settings: JobSettings) -> InProcessEngine:
+        self.dependencies = settings.dependencies
+        return self
 
     def clock(self) -> int:
         self.now += self.step
@@ -87,11 +100,13 @@ class InProcessEngine:
         for query in job.plan.queries:
             self.analyse(query.text, [query.view])
         self.control = control
-        try:
-            yield InProcessSession(self, job)
-        finally:
-            # Processes of Spark's workers end. This one goes on, and would keep the stores of a job that failed open.
-            forget_live_tasks(job.plan.job_id)
+        with TemporaryDirectory(prefix="holdfast-files-") as folder, undone_search_path():
+            try:
+                yield InProcessSession(self, job, folder)
+            finally:
+                # Processes of Spark's workers end. This one goes on, and would keep the stores of a job that failed
+                # open.
+                forget_live_tasks(job.plan.job_id)
 
     def failure_of(self, error: BaseException) -> HoldfastError:
         """As it would have come through Spark: our own errors are themselves, all others have failed the epoch."""
@@ -110,9 +125,11 @@ class InProcessSession:
 
     is_gone = False
 
-    def __init__(self, engine: InProcessEngine, job: Job) -> None:
+    def __init__(self, engine: InProcessEngine, job: Job, folder: str) -> None:
         self._engine = engine
-        self._packed_plan = cloudpickle.dumps(job.plan)
+        self._folder = folder
+        files = local_files(engine.dependencies, Path(folder))
+        self._packed_plan = pack_plan(job.plan, cloudpickle.dumps(job.plan), files)
 
     def executors(self) -> frozenset[str]:
         return self._engine.executors
@@ -125,7 +142,7 @@ class InProcessSession:
 
     def begin_attempt(self, identity: AttemptIdentity, point: RestorePoint | None) -> InProcessRunner:
         restored = point.restored_job() if point is not None else None
-        return InProcessRunner(self._engine, load_program(self._packed_plan, "The program"), identity, restored)
+        return InProcessRunner(self._engine, load_plan(self._packed_plan, self._folder), identity, restored)
 
 
 class NoInputs:
@@ -174,7 +191,8 @@ class InProcessRunner:
         engine.before_epoch(spec)
         repeated = engine.repeated(spec)
         try:
-            acknowledgements = run_tasks(self._plan, spec, self._restored, engine.clock, repeated=repeated)
+            with self._plan.files.entered():
+                acknowledgements = run_tasks(self._plan, spec, self._restored, engine.clock, repeated=repeated)
         except FunctionError as error:
             # Ctrl-C is for the process of the test, not for the function that it met.
             if isinstance(error.__cause__, KeyboardInterrupt):

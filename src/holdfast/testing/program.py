@@ -20,6 +20,7 @@ from holdfast.types.settings import (
     CheckpointSettings,
     EpochSettings,
     NoRestartSettings,
+    ProgramSettings,
     RecoverySettings,
 )
 
@@ -63,7 +64,7 @@ def build_program(place: Place, setup: Setup, job_id: str, directory: str) -> Te
         EpochSettings(),
         RecoverySettings(),
         max_parallelism=setup.max_parallelism,
-        parameters=setup.parameters,
+        program=ProgramSettings(parameters=setup.parameters),
     )
     job = build_job_graph(graph, job_id, "test", settings, parallelism=1)
     plan = plan_job(job, load_backend(setup.backend, {}), TaskOptions(local_dir=directory)).plan

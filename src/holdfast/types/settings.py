@@ -78,8 +78,20 @@ class SparkSettings:
     without: frozenset[str] = frozenset()
     #: How long an attempt waits for executors in the place of lost ones.
     executor_wait_ms: int = 5_000
-    #: Modules of the program that Spark sends to the executors: files, folders and archives.
-    python_files: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class ProgramSettings:
+    """What a program is held to, and what its functions are given."""
+
+    #: None: every row moves the watermark. 0: there is only the one at the end of the input.
+    watermark_interval_ms: int | None = None
+    #: Operators without a uid get an id by their place.
+    auto_uids: bool = True
+    #: What has no declared type is pickled.
+    generic_types: bool = True
+    #: What functions find by ``get_job_parameter``.
+    parameters: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
