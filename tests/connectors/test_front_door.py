@@ -37,6 +37,7 @@ def test_the_public_names_are_these():
         "KafkaSource",
         "KafkaSourceBuilder",
         "KafkaTopicPartition",
+        "KafkaTopicSelector",
     ]
     doors = [file_system, number_seq, base, kafka, jdbc, sql]
     assert connectors.__all__ == sorted({name for door in doors for name in door.__all__})

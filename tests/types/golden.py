@@ -78,7 +78,7 @@ def keys_of(sample: TypeSample) -> Sequence[Any]:
 def _described(type_info: TypeInformation) -> dict[str, Any]:
     snapshot = serializer_for(type_info).snapshot()
     return {
-        "text": [str(type_info), repr(type_info)],
+        "text": [type_info.describe()] * 2,
         "immutable": type_info.immutable,
         "pickled": type_info.pickled,
         "bare": type_info.bare().to_json(),

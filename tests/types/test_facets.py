@@ -63,7 +63,7 @@ def test_it_is_a_value(sample: TypeSample) -> None:
     assert again == type_info
     assert hash(again) == hash(type_info)
     assert pickle.loads(pickle.dumps(type_info)) == type_info
-    assert str(type_info) == repr(type_info) == type_info.describe() != ""
+    assert str(type_info) == repr(type_info) != "" != type_info.describe()
     assert [other.type_info for other in ALL.values()].count(type_info) == 1
     assert type_info.pickled == any(part.pickled for part in type_info.parts or ()) or not type_info.declared
 

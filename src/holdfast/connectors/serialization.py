@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from holdfast.errors import RowTypeError
 from holdfast.runtime.batch import Batch
 from holdfast.types.information import TypeInformation
 from holdfast.types.typeinfo import Types
@@ -33,9 +34,67 @@ class DeserializationSchema(ABC):
         """As many rows as messages. Override it where many at once cost less than one after the other."""
         return Batch([self.deserialize(message) for message in messages])
 
+    def read_all(self, messages: Sequence[bytes]) -> tuple[Batch, Sequence[int] | None]:
+        """Rows, and the positions of the messages that they are of: None where each message gave one. Override it where
+        some give none.
+        """
+        return self.deserialize_all(messages), None
+
     def get_produced_type(self) -> TypeInformation | None:
         """The type of the rows; None for pickled rows."""
         return None
+
+
+class SkippingSchema(DeserializationSchema):
+    """A schema that leaves out messages that another one cannot read."""
+
+    def __init__(self, schema: DeserializationSchema) -> None:
+        self._schema = schema
+
+    def deserialize(self, message: bytes) -> Any:
+        """None for a message that cannot be read."""
+        batch, _ = self.read_all([message])
+        return batch.values[0] if len(batch) else None
+
+    def deserialize_all(self, messages: Sequence[bytes]) -> Batch:
+        """Rows of the messages that can be read."""
+        return self.read_all(messages)[0]
+
+    def read_all(self, messages: Sequence[bytes]) -> tuple[Batch, Sequence[int] | None]:
+        """Together where all can be read; else each by itself to find out which cannot."""
+        try:
+            return self._schema.deserialize_all(messages), None
+        except Exception:
+            kept = [place for place, message in enumerate(messages) if self._readable(message)]
+        return self._schema.deserialize_all([messages[place] for place in kept]) if kept else Batch([]), kept
+
+    def get_produced_type(self) -> TypeInformation | None:
+        return self._schema.get_produced_type()
+
+    def _readable(self, message: bytes) -> bool:
+        try:
+            self._schema.deserialize_all([message])
+        except Exception:
+            return False
+        return True
+
+
+class RowFieldExtractorSchema(SerializationSchema):
+    """One field of a row, which must be bytes: the key or the value of a record as the program made it."""
+
+    def __init__(self, field_index: int) -> None:
+        if field_index < 0:
+            raise ValueError(f"Field index must be non-negative, got: {field_index}")
+        self._field = field_index
+
+    def serialize(self, value: Any) -> bytes:
+        found = value[self._field]
+        if not isinstance(found, (bytes, bytearray)):
+            raise RowTypeError(
+                f"Field {self._field} of {value!r} is {type(found).__name__}; RowFieldExtractorSchema takes bytes. Map "
+                "the stream so that the field is bytes."
+            )
+        return bytes(found)
 
 
 @dataclass(frozen=True)

@@ -88,6 +88,8 @@ class Node:
     is_sink: bool = False
     #: Made for another operator, and not by the program, which cannot name it.
     auxiliary: bool = False
+    #: It only puts streams together, and Flink has no operator for that.
+    is_union: bool = False
     #: What was given to ``broadcast()`` of the stream on its second input.
     broadcast_states: tuple[MapStateDescriptor, ...] = ()
 

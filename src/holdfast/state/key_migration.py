@@ -86,10 +86,10 @@ def key_plan(operator: str, codec: KeyCodec, migrations: KeyMigrations, stored: 
     change = key_change(old_type, codec.type_info)
     if change is None or not keeps_hash(old_type, codec.type_info):
         raise StateMigrationError(
-            f"The key type of operator '{operator}' was {old_type} when its state was stored and is {codec.type_info} "
-            f"now. {_WHY_NOT[change is not None]} Declare the old type, give a function that makes new keys of old "
-            f"ones (key_by(...).migrate_key_from({stored.key_version}, function)), or start the operator without this "
-            "state (another uid)."
+            f"The key type of operator '{operator}' was {old_type.describe()} when its state was stored and is "
+            f"{codec.type_info.describe()} now. {_WHY_NOT[change is not None]} Declare the old type, give a function "
+            f"that makes new keys of old ones (key_by(...).migrate_key_from({stored.key_version}, function)), or start "
+            "the operator without this state (another uid)."
         )
     return KeyPlan(KeyRewrite(operator, old_codec, codec, change), False, versions)
 

@@ -70,7 +70,8 @@ class KeyCodec:
             names = self._form.names or [f"f{i}" for i in range(len(columns))]
             if len(names) != len(columns):
                 raise ProgramError(
-                    f"A key of type {self.type_info} has {len(names)} fields, and {len(columns)} columns were given."
+                    f"A key of type {self.type_info.describe()} has {len(names)} fields, and {len(columns)} columns "
+                    "were given."
                 )
             column = pa.StructArray.from_arrays(list(columns), names=list(names))
         if column.null_count:
@@ -110,9 +111,10 @@ class KeyCodec:
         if stored == self.snapshot():
             return
         self.require_readable(stored, operator)
+        before = TypeInformation.from_json(stored["type"])
         raise StateMigrationError(
-            f"The key type of operator '{operator}' was {TypeInformation.from_json(stored['type'])} when its state was "
-            f"stored and is {self.type_info} now."
+            f"The key type of operator '{operator}' was {before.describe()} when its state was stored and is "
+            f"{self.type_info.describe()} now."
         )
 
     def _hash_each(self, keys: Sequence[Any]) -> Int64Array:
@@ -128,6 +130,6 @@ class KeyCodec:
             return column.cast(wanted)
         except pa.ArrowException as error:
             raise StateTypeError(
-                f"A key column of type {column.type} cannot be cast to the declared key type {self.type_info} "
-                f"({error}). Declare the type of the column, or cast the column."
+                f"A key column of type {column.type} cannot be cast to the declared key type "
+                f"{self.type_info.describe()} ({error}). Declare the type of the column, or cast the column."
             ) from error

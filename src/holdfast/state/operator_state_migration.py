@@ -53,8 +53,8 @@ def _converted(
     keeps = role == "value" or loses_nothing(old.type_info, new.type_info)
     if compatibility(stored, new) is Compatibility.INCOMPATIBLE or not keeps:
         raise StateMigrationError(
-            f"{who} was stored with type {old.type_info} and is declared with {new.type_info}, which cannot read it. "
-            f"Declare the old type, give it a function that makes new elements of old ones "
+            f"{who} was stored with type {old.type_info.describe()} and is declared with {new.type_info.describe()}, "
+            f"which cannot read it. Declare the old type, give it a function that makes new elements of old ones "
             f"(descriptor.migrate_from({snapshot.version}, function)), or use another name."
         )
     return list(map(migration(old, new), data))

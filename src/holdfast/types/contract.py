@@ -191,4 +191,8 @@ class TypeInformation(ABC):
         return False
 
     def __str__(self) -> str:
+        """As PyFlink writes it, where PyFlink has the type. Messages use ``describe``."""
         return self.describe()
+
+    def __repr__(self) -> str:
+        return str(self)

@@ -98,8 +98,12 @@ class ElementsTypeInfo(TypeInformation):
     def keeps_hash_of(self, old: TypeInformation) -> bool:
         return isinstance(old, ElementsTypeInfo) and keeps_hash(old.element_type, self.element_type)
 
-    def __repr__(self) -> str:
-        return self.describe()
+    @property
+    def elem_type(self) -> TypeInformation:
+        return self.element_type
+
+    def __str__(self) -> str:
+        return f"{type(self).__name__}<{self.element_type}>"
 
 
 @register_type
@@ -201,5 +205,5 @@ class MapTypeInfo(TypeInformation):
     def loses_nothing_of(self, old: TypeInformation) -> bool:
         return not isinstance(old, MapTypeInfo) or loses_nothing(old.value_type, self.value_type)
 
-    def __repr__(self) -> str:
-        return self.describe()
+    def __str__(self) -> str:
+        return f"{type(self).__name__}<{self.key_type}, {self.value_type}>"

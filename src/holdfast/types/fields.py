@@ -187,9 +187,6 @@ class FieldsTypeInfo(TypeInformation):
             return field_changes.named_keep_hash(old, self)
         return all(map(keeps_hash, old.field_types, self.field_types))
 
-    def __repr__(self) -> str:
-        return self.describe()
-
 
 @register_type
 class TupleTypeInfo(FieldsTypeInfo):
@@ -224,6 +221,9 @@ class TupleTypeInfo(FieldsTypeInfo):
         if self.has_names:
             return super().describe()
         return f"TUPLE<{', '.join(type_info.describe() for type_info in self.field_types)}>"
+
+    def __str__(self) -> str:
+        return f"TupleTypeInfo({', '.join(map(str, self.field_types))})"
 
     def bare(self) -> TypeInformation:
         return TupleTypeInfo([one.bare() for one in self.field_types], self.field_names)
@@ -281,6 +281,15 @@ class RowTypeInfo(FieldsTypeInfo):
         if self.named:
             return super().describe()
         return f"ROW<{', '.join(type_info.describe() for type_info in self.field_types)}>"
+
+    def __str__(self) -> str:
+        named = zip(self.field_names, self.field_types, strict=True)
+        fields = [f"{name}: {one}" for name, one in named] if self.named else map(str, self.field_types)
+        return f"RowTypeInfo({', '.join(fields)})"
+
+    def get_field_index(self, field_name: str) -> int:
+        """ValueError where there is no such field."""
+        return self.field_names.index(field_name)
 
     def default_of(self, name: str) -> Default | None:
         if self.defaults is None:

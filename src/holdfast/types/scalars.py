@@ -34,6 +34,19 @@ def _reading(made: TypeInformation, read: FromJson) -> AvroReader:
     return lambda schema, plain_read: (made, read)
 
 
+#: What PyFlink writes for them; a type that it does not have is written as in messages.
+_TEXTS = {
+    **{one: one.name.capitalize() for one in BasicType if "_" not in one.name},
+    BasicType.INT: "Integer",
+    BasicType.BYTES: "PrimitiveArrayTypeInfo<Byte>",
+    BasicType.BIG_INT: "BigInteger",
+    BasicType.BIG_DEC: "BigDecimal",
+    BasicType.SQL_DATE: "DateTypeInfo",
+    BasicType.SQL_TIME: "TimeTypeInfo",
+    BasicType.SQL_TIMESTAMP: "TimestampTypeInfo",
+}
+
+
 @register_type
 @dataclass(frozen=True, repr=False)
 class BasicTypeInfo(TypeInformation):
@@ -52,6 +65,9 @@ class BasicTypeInfo(TypeInformation):
 
     def describe(self) -> str:
         return self.basic.name
+
+    def __str__(self) -> str:
+        return _TEXTS.get(self.basic, self.basic.name)
 
     def to_json(self) -> dict[str, Any]:
         return {"kind": self.kind, "name": self.basic.name}
@@ -126,9 +142,6 @@ class BasicTypeInfo(TypeInformation):
     def keeps_hash_of(self, old: TypeInformation) -> bool:
         family = self._description.hash_family
         return family is not None and isinstance(old, BasicTypeInfo) and old._description.hash_family == family
-
-    def __repr__(self) -> str:
-        return self.describe()
 
 
 def _avro_decimal(schema: Any, read: FromJson) -> tuple[TypeInformation, FromJson]:
@@ -207,9 +220,6 @@ class DecimalTypeInfo(TypeInformation):
             and (old.precision <= MAX_LONG_DIGITS) == (self.precision <= MAX_LONG_DIGITS)
         )
 
-    def __repr__(self) -> str:
-        return self.describe()
-
 
 @register_type
 @dataclass(frozen=True, repr=False)
@@ -229,6 +239,9 @@ class PickledBytesTypeInfo(TypeInformation):
 
     def describe(self) -> str:
         return "PICKLED_BYTE_ARRAY"
+
+    def __str__(self) -> str:
+        return "PickledByteArrayTypeInfo"
 
     def to_json(self) -> dict[str, Any]:
         return {"kind": self.kind}
@@ -264,6 +277,3 @@ class PickledBytesTypeInfo(TypeInformation):
 
     def key_column(self) -> Column:
         return plain(pa.binary())
-
-    def __repr__(self) -> str:
-        return self.describe()

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from holdfast.common import ByteArraySchema, SimpleStringSchema
+from holdfast.common import ByteArraySchema, SimpleStringSchema, Types
 from holdfast.connectors.kafka import consumers
 from holdfast.connectors.kafka.source import KafkaSourceBuilder
 from holdfast.datastream.connectors.kafka import (
@@ -20,8 +20,9 @@ from holdfast.datastream.connectors.kafka import (
     KafkaSource,
     KafkaTopicPartition,
 )
+from holdfast.datastream.formats.csv import CsvRowDeserializationSchema
 from holdfast.datastream.formats.json import JsonRowDeserializationSchema
-from holdfast.errors import SourceError
+from holdfast.errors import ProgramError, SourceError
 from holdfast.runtime.source import ReadLimit, SourceReader
 from holdfast.testing.chaos.processes import wait_until
 from tests.connectors.driving import positions_of, read_all, read_epoch, readers_of, run_with_failures
@@ -204,6 +205,56 @@ def test_messages_that_were_taken_and_not_decoded_come_again(kafka: KafkaBroker,
         read_epoch(reader)
     rows = read_to_end(readers_of(source, 1, positions))
     assert sorted(map(int, rows)) == list(range(200))
+
+
+def test_messages_that_cannot_be_read_are_left_out_over_failures_and_rescales(
+    kafka: KafkaBroker, topic: Topics
+) -> None:
+    """Every third one is no record; times and offsets are still those of the others."""
+    name = topic(3)
+    kafka.produce(name, [f"{n},a" if n % 3 else f"{n},a,b" for n in range(6000)])
+    row_type = Types.ROW_NAMED(["n", "text"], [Types.INT(), Types.STRING()])
+    schema = CsvRowDeserializationSchema.Builder(row_type).set_ignore_parse_errors(True).build()
+    source = bounded(kafka, name).set_value_only_deserializer(schema).build()
+    for seed in range(2):
+        rows = run_with_failures(source, random.Random(seed), epoch_rows=700)
+        assert sorted(row.n for row in rows) == [n for n in range(6000) if n % 3]
+
+
+def test_the_times_of_messages_that_are_left_out_are_left_out(kafka: KafkaBroker, topic: Topics) -> None:
+    name = topic()
+    for number, value in enumerate([b"1", b"x", b"3"]):
+        kafka.produce(name, [value.decode()], timestamp=1000 + number)
+    schema = JsonRowDeserializationSchema.builder().type_info("value BIGINT").ignore_parse_errors().build()
+    kafka.produce(name, ['{"value": 7}'], timestamp=2000)
+    [reader] = readers_of(bounded(kafka, name).set_value_only_deserializer(schema).build(), 1)
+    batches: list[Any] = []
+    wait_until(lambda: batches.extend(reader.read(ReadLimit(10, time.monotonic() + 5))) or batches or None, 30, "rows")
+    [batch] = batches
+    assert ([row.value for row in batch.values], batch.origin.record_times) == ([7], [2000])
+
+
+def test_only_chosen_partitions_are_read(kafka: KafkaBroker, topic: Topics) -> None:
+    names = [topic(3), topic(2)]
+    for name in names:
+        for partition in range(2):
+            kafka.produce(name, [f"{name} {partition}"], partition)
+    chosen = {KafkaTopicPartition(names[0], 1), KafkaTopicPartition(names[1], 0)}
+    source = bounded(kafka).set_partitions(chosen).build()
+    readers = readers_of(source, 2)
+    assert sorted(read_to_end(readers)) == sorted([f"{names[0]} 1", f"{names[1]} 0"])
+    fewer = source_of(kafka).set_partitions({KafkaTopicPartition(names[0], 1)}).build()
+    kafka.produce(names[1], ["more"], 0)
+    kafka.produce(names[0], ["still read"], 1)
+    again = readers_of(fewer, 1, positions_of(readers))
+    rows: list[Any] = []
+    wait_until(lambda: rows.extend(read_all(again)) or rows or None, 30, "the partition that is still read")
+    assert rows == ["still read"]
+    [reader] = readers_of(bounded(kafka).set_partitions({KafkaTopicPartition(names[0], 9)}).build(), 1)
+    with pytest.raises(SourceError, match=rf"the brokers do not have {names[0]}-9"):
+        read_epoch(reader)
+    with pytest.raises(ProgramError, match="takes a set of KafkaTopicPartition"):
+        source_of(kafka).set_partitions({names[0]})  # type: ignore[arg-type]
 
 
 def test_the_group_hears_of_an_offset_when_its_checkpoint_has_completed(kafka: KafkaBroker, topic: Topics) -> None:

@@ -49,6 +49,10 @@ class FileCompactStrategy:
             self._size_threshold = size_threshold
             return self
 
+        def set_num_compact_threads(self, num_compact_threads: int) -> FileCompactStrategy.Builder:
+            """No effect: each subtask joins its own files."""
+            return self
+
         def build(self) -> FileCompactStrategy:
             if self._num_checkpoints is None and self._size_threshold is None:
                 raise ConfigurationError(
@@ -71,6 +75,14 @@ class FileCompactor(ABC):
     @abstractmethod
     def compact(self, inputs: Sequence[BinaryIO], output: BinaryIO) -> None:
         """Write the rows of all inputs, in their order. The streams are opened and closed by the caller."""
+
+    @staticmethod
+    def concat_file_compactor(file_delimiter: bytes | None = None) -> ConcatFileCompactor:
+        return ConcatFileCompactor(bytes(file_delimiter or b""))
+
+    @staticmethod
+    def identical_file_compactor() -> IdenticalFileCompactor:
+        return IdenticalFileCompactor()
 
 
 @dataclass(frozen=True)

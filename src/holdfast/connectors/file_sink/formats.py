@@ -141,7 +141,7 @@ class CsvSinkFormat(SinkFormat):
         return _CsvWriter(stream, Columns(type_info), self._header, self._delimiter)
 
     def compactor(self) -> FileCompactor:
-        return _CsvCompactor() if self._header else ConcatFileCompactor()
+        return CsvCompactor() if self._header else ConcatFileCompactor()
 
     def layout(self, type_info: TypeInformation) -> str:
         return f"{super().layout(type_info)} {self._header} {self._delimiter}"
@@ -162,7 +162,7 @@ class _CsvWriter(RowFileWriter):
         self._header = False
 
 
-class _CsvCompactor(FileCompactor):
+class CsvCompactor(FileCompactor):
     """The header of the first file is that of all."""
 
     def compact(self, inputs: Sequence[BinaryIO], output: BinaryIO) -> None:

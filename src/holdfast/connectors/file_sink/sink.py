@@ -6,9 +6,10 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from holdfast.connectors.encoder import Encoder
+from holdfast.connectors.file_sink import builders
 from holdfast.connectors.file_sink.compaction import (
     Compaction,
     ConcatFileCompactor,
@@ -63,6 +64,10 @@ class FileSink(TwoPhaseCommitSink, CheckpointedFunction):
     publishes.
     """
 
+    BaseBuilder: TypeAlias = builders.BaseBuilder
+    RowFormatBuilder: TypeAlias = builders.RowFormatBuilder
+    BulkFormatBuilder: TypeAlias = builders.BulkFormatBuilder
+
     def __init__(self, path: str, sink_format: SinkFormat, options: FileSinkOptions | None = None) -> None:
         self._storage = Storage.for_uri(path)
         self._format = sink_format
@@ -77,9 +82,19 @@ class FileSink(TwoPhaseCommitSink, CheckpointedFunction):
         self._state: Any = None
 
     @staticmethod
-    def for_row_format(base_path: str, encoder: Encoder) -> RowFormatBuilder:
+    def for_row_format(base_path: str, encoder: Encoder) -> builders.RowFormatBuilder:
         """PyFlink's way to a sink of lines."""
-        return RowFormatBuilder(FileSink(base_path, LineSinkFormat(encoder)))
+        return builders.RowFormatBuilder(FileSink(base_path, LineSinkFormat(encoder)))
+
+    @staticmethod
+    def for_bulk_format(base_path: str, writer_factory: SinkFormat) -> builders.BulkFormatBuilder:
+        """PyFlink's way to a sink of another format, such as ``CsvBulkWriters.for_schema(schema)``."""
+        if not isinstance(writer_factory, SinkFormat):
+            raise ProgramError(
+                f"for_bulk_format() takes a format such as CsvBulkWriters.for_schema(schema); got {writer_factory!r}. "
+                "Parquet and JSON are FileSink.parquet(path) and FileSink.json(path)."
+            )
+        return builders.BulkFormatBuilder(FileSink(base_path, writer_factory))
 
     @staticmethod
     def parquet(path: str, *, compression: str = "zstd") -> FileSink:
@@ -258,35 +273,3 @@ class FileSink(TwoPhaseCommitSink, CheckpointedFunction):
             )
         logger.warning("%d files that waited in staging were published since, the first is %s", len(lost), location)
         self._kept.held = [file for file in self._kept.held if file not in lost]
-
-
-class RowFormatBuilder:
-    """PyFlink's builder of sinks of lines."""
-
-    def __init__(self, sink: FileSink) -> None:
-        self._sink = sink
-
-    def with_output_file_config(self, output_file_config: OutputFileConfig) -> RowFormatBuilder:
-        return RowFormatBuilder(self._sink.with_output_file_config(output_file_config))
-
-    def with_rolling_policy(self, rolling_policy: RollingPolicy) -> RowFormatBuilder:
-        return RowFormatBuilder(self._sink.with_rolling_policy(rolling_policy))
-
-    def with_bucket_assigner(self, bucket_assigner: BucketAssigner) -> RowFormatBuilder:
-        return RowFormatBuilder(self._sink.with_bucket_assigner(bucket_assigner))
-
-    def with_bucket_check_interval(self, interval: int) -> RowFormatBuilder:
-        """No effect: every file is looked at when an epoch ends, and epochs follow each other without rows too."""
-        return self
-
-    def enable_compact(self, strategy: FileCompactStrategy, compactor: FileCompactor | None = None) -> RowFormatBuilder:
-        return RowFormatBuilder(self._sink.enable_compact(strategy, compactor))
-
-    def disable_compact(self) -> RowFormatBuilder:
-        return RowFormatBuilder(self._sink.disable_compact())
-
-    def with_success_markers(self, delay: Any) -> RowFormatBuilder:
-        return RowFormatBuilder(self._sink.with_success_markers(delay))
-
-    def build(self) -> FileSink:
-        return self._sink

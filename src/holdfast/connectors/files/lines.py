@@ -40,7 +40,11 @@ class LinesFormat(FileFormat):
             content.close()
             raise
         empty = pa.RecordBatch.from_pylist([], schema_of(self.type_info))
-        return LinesCursor(content, max(begin, offset), LineReader(parser, self.blank_lines_count, empty), put_aside)
+        return LinesCursor(content, max(begin, offset), LineReader(parser, self, empty), put_aside)
+
+    def cleaned(self, lines: bytes) -> bytes:
+        """The lines, with nothing in those that are no records."""
+        return lines
 
     @abstractmethod
     def begin(self, content: Content) -> tuple[int, LineParser]:
@@ -50,16 +54,17 @@ class LinesFormat(FileFormat):
 class LineReader:
     """Parses lines, each of which must be one record."""
 
-    def __init__(self, parser: LineParser, blank_lines_count: bool, empty: pa.RecordBatch) -> None:
+    def __init__(self, parser: LineParser, lines_format: LinesFormat, empty: pa.RecordBatch) -> None:
         self._parser = parser
-        self._blank_lines_count = blank_lines_count
+        self._format = lines_format
         self._empty = empty
 
     def parse(self, lines: bytes) -> pa.RecordBatch:
         """ValueError when they do not fit."""
+        lines = self._format.cleaned(lines)
         batch = self._parser(lines)
         count = lines.count(b"\n") + (not lines.endswith(b"\n"))
-        if batch.num_rows != count and not self._blank_lines_count:
+        if batch.num_rows != count and not self._format.blank_lines_count:
             split = lines.split(b"\n")
             least, most = sum(bool(line.strip()) for line in split), sum(bool(line.strip(b"\r")) for line in split)
             if not least <= batch.num_rows <= most:
@@ -182,11 +187,12 @@ def read_lines(content: Content, offset: int, block_bytes: int = BLOCK_BYTES) ->
             )
 
 
-def first_line(content: Content) -> tuple[bytes, int]:
-    """The first line without its end and without a byte order mark, and where the second one begins."""
-    block = read_lines(content, 0, _HEADER_BYTES)
+def first_line(content: Content, offset: int = 0) -> tuple[bytes, int]:
+    """The first line from an offset on, without its end and without a byte order mark, and where the next one
+    begins."""
+    block = read_lines(content, offset, _HEADER_BYTES)
     end = block.find(b"\n") + 1 or len(block)
-    return block[:end].removeprefix(_BYTE_ORDER_MARK).rstrip(b"\r\n"), end
+    return block[:end].removeprefix(_BYTE_ORDER_MARK).rstrip(b"\r\n"), offset + end
 
 
 def after_byte_order_mark(content: Content) -> int:

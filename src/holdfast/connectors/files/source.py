@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from holdfast.connectors.csv_dialect import CsvDialect
 from holdfast.connectors.files.csv_lines import CsvFormat
 from holdfast.connectors.files.format import BAD_RECORD_TYPE, FileFormat
 from holdfast.connectors.files.inference import SchemaOf, csv_schema, inferred_type, json_schema, parquet_schema
@@ -106,7 +107,8 @@ class FileSource(Source):
         """Without a schema it is found in the first 4 MB of the first file, which must have a header."""
         if schema is None and not header:
             raise ProgramError("A CSV source without a header line needs a schema: nothing else names its columns.")
-        return _typed(paths, schema, csv_schema(delimiter), lambda it: CsvFormat(it, header, delimiter), bounded)
+        dialect = CsvDialect(delimiter, null="", header=header)
+        return _typed(paths, schema, csv_schema(delimiter), lambda it: CsvFormat(it, dialect), bounded)
 
     @staticmethod
     def text(paths: Paths, *, charset: str = "UTF-8", bounded: bool = False) -> FileSource:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 import pyarrow as pa
@@ -11,10 +11,10 @@ import pyarrow as pa
 from holdfast.connectors.file_sink.formats import with_nanoseconds_as_text
 from holdfast.connectors.files.json_lines import JsonFormat
 from holdfast.connectors.reading import ArrowBatches
-from holdfast.connectors.serialization import DeserializationSchema, SerializationSchema
+from holdfast.connectors.serialization import DeserializationSchema, SerializationSchema, SkippingSchema
 from holdfast.errors import ProgramError
 from holdfast.runtime.batch import Batch
-from holdfast.types.arrow import row_writer
+from holdfast.types.arrow import row_writer, schema_of
 from holdfast.types.information import TypeInformation
 from holdfast.types.resolve import resolve
 
@@ -23,8 +23,12 @@ class JsonRowDeserializationSchema(DeserializationSchema):
     """The members of an object are the fields of the type. One that is missing or null is None, members that are not
     declared are ignored."""
 
-    def __init__(self, type_info: Any) -> None:
+    Builder: ClassVar[type[JsonRowDeserializationSchemaBuilder]]
+
+    def __init__(self, type_info: Any, complete: bool = False) -> None:
+        """``complete``: an object must have all fields."""
         self._type = resolve(type_info)
+        self._complete = complete
         self._format = JsonFormat(self._type)
         self._batches = ArrowBatches(self._type)
         self._parse: Callable[[bytes], pa.RecordBatch] | None = None
@@ -38,6 +42,8 @@ class JsonRowDeserializationSchema(DeserializationSchema):
 
     def deserialize_all(self, messages: Sequence[bytes]) -> Batch:
         """All messages are parsed as lines of one text, into columns."""
+        if self._complete:
+            _check_complete(messages, [field.name for field in schema_of(self._type)])
         if self._parse is None:
             self._parse = self._format.parser()
         text = b"\n".join(messages)
@@ -59,21 +65,47 @@ class JsonRowDeserializationSchema(DeserializationSchema):
 class JsonRowDeserializationSchemaBuilder:
     def __init__(self) -> None:
         self._type: Any = None
+        self._complete = False
+        self._skips = False
 
     def type_info(self, type_info: Any) -> JsonRowDeserializationSchemaBuilder:
         """Anything that names a type with fields: Types.ROW_NAMED(...), DDL text, a dataclass."""
         self._type = type_info
         return self
 
-    def build(self) -> JsonRowDeserializationSchema:
+    def json_schema(self, json_schema: str) -> JsonRowDeserializationSchemaBuilder:
+        raise ProgramError(
+            "json_schema(...) is not available: declare the fields with type_info(Types.ROW_NAMED(names, types)), DDL "
+            "or a dataclass."
+        )
+
+    def fail_on_missing_field(self) -> JsonRowDeserializationSchemaBuilder:
+        """A field that an object does not have fails the job; without it the field is None."""
+        self._complete = True
+        return self
+
+    def ignore_parse_errors(self) -> JsonRowDeserializationSchemaBuilder:
+        """Leave out messages that cannot be read, instead of failing the job."""
+        self._skips = True
+        return self
+
+    def build(self) -> DeserializationSchema:
         if self._type is None:
             raise ProgramError("A JsonRowDeserializationSchema needs type_info(...): the fields that it reads.")
-        return JsonRowDeserializationSchema(self._type)
+        if self._complete and self._skips:
+            raise ProgramError(
+                "A JsonRowDeserializationSchema was given both fail_on_missing_field() and ignore_parse_errors(): one "
+                "fails where the other goes on. Leave one out."
+            )
+        schema = JsonRowDeserializationSchema(self._type, self._complete)
+        return SkippingSchema(schema) if self._skips else schema
 
 
 class JsonRowSerializationSchema(SerializationSchema):
     """Writes an object with a member for each field of the type. Without a type, the rows must be values that JSON
     has: dicts, lists, texts, numbers, dataclasses."""
+
+    Builder: ClassVar[type[JsonRowSerializationSchemaBuilder]]
 
     def __init__(self, type_info: Any = None) -> None:
         self._type = None if type_info is None else resolve(type_info)
@@ -109,3 +141,15 @@ class JsonRowSerializationSchemaBuilder:
 
     def build(self) -> JsonRowSerializationSchema:
         return JsonRowSerializationSchema(self._type)
+
+
+JsonRowDeserializationSchema.Builder = JsonRowDeserializationSchemaBuilder
+JsonRowSerializationSchema.Builder = JsonRowSerializationSchemaBuilder
+
+
+def _check_complete(messages: Sequence[bytes], names: Sequence[str]) -> None:
+    for message in messages:
+        found = msgspec.json.decode(message)
+        missing = [name for name in names if name not in found]
+        if missing:
+            raise ValueError(f"Could not find field with name '{missing[0]}'; the object has {sorted(found)}")

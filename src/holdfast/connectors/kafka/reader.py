@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -101,7 +101,7 @@ class KafkaSourceReader(SourceReader):
     def _active(self) -> dict[KafkaTopicPartition, int]:
         """Where the partitions stand from which more may come."""
         covers = self._options.subscription.covers
-        return {p: s.offset for p, s in self._splits.items() if not s.finished and covers(p.topic)}
+        return {p: s.offset for p, s in self._splits.items() if not s.finished and covers(p)}
 
     def _read_from(self, active: dict[KafkaTopicPartition, int], limit: ReadLimit) -> Iterator[Batch]:
         consumer = consumers.obtain(self._key, self._options.settings, self._task)
@@ -131,19 +131,22 @@ class KafkaSourceReader(SourceReader):
             messages = [message for message in messages if message.offset() < stop]
         # A message without a value says that its key was deleted, and holds no row.
         messages = [message for message in messages if message.value() is not None]
-        batch = self._decode(messages) if messages else None
+        batch, kept = self._decode(messages) if messages else (None, None)
+        messages = messages if kept is None else [messages[place] for place in kept]
         if batch is not None:
             batch.origin = Origin(str(split.partition), splits, [message.timestamp()[1] for message in messages])
         split.offset = next_offset
         return batch
 
-    def _decode(self, messages: list[Any]) -> Batch:
+    def _decode(self, messages: list[Any]) -> tuple[Batch | None, Sequence[int] | None]:
+        """Rows, and which of the messages they are of."""
         schema = self._options.schema
         values = [message.value() for message in messages]
         try:
-            return schema.deserialize_all(values)
+            batch, kept = schema.read_all(values)
         except Exception as error:
             raise self._bad_message(messages, error) from error
+        return (batch if len(batch) else None), kept
 
     def _bad_message(self, messages: list[Any], error: Exception) -> SourceError:
         first = messages[0]
@@ -202,7 +205,7 @@ class KafkaSourceReader(SourceReader):
         """Positions must be of what the brokers have; those of topics that are no longer read stay as they are."""
         reset = self._options.settings["auto.offset.reset"]
         for partition, split in self._splits.items():
-            if not self._options.subscription.covers(partition.topic):
+            if not self._options.subscription.covers(partition):
                 logger.warning("%s no longer reads %s; its position is kept", self._task, partition)
                 continue
             if split.finished:

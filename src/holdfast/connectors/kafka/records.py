@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,6 +15,14 @@ from holdfast.errors import ProgramError
 from holdfast.runtime.batch import Batch
 
 TopicSelector = Callable[[Any], str]
+
+
+class KafkaTopicSelector(ABC):
+    """Says which topic a row goes to. Picklable; called in tasks."""
+
+    @abstractmethod
+    def apply(self, data: Any) -> str:
+        """The name of the topic."""
 
 
 class Records(msgspec.Struct, array_like=True):

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 import time
 import uuid
+from collections.abc import Collection
 from typing import Any
 
 from holdfast.connectors.kafka.assignment import STORED_TYPE
 from holdfast.connectors.kafka.client import library
-from holdfast.connectors.kafka.offsets import KafkaOffsetsInitializer
+from holdfast.connectors.kafka.offsets import KafkaOffsetsInitializer, KafkaTopicPartition
 from holdfast.connectors.kafka.reader import KafkaSourceReader, ReadingOptions
 from holdfast.connectors.kafka.topics import Subscription
 from holdfast.connectors.kafka.watch import TopicWatch
@@ -92,6 +93,17 @@ class KafkaSourceBuilder:
 
     def set_topics(self, *topics: str) -> KafkaSourceBuilder:
         return self._subscribe(Subscription(topics=tuple(dict.fromkeys(topics))))
+
+    def set_partitions(self, partitions: Collection[KafkaTopicPartition]) -> KafkaSourceBuilder:
+        """Only these partitions."""
+        wrong = [one for one in partitions if not isinstance(one, KafkaTopicPartition)]
+        if wrong or not partitions:
+            raise ProgramError(
+                f"set_partitions() takes a set of KafkaTopicPartition(topic, partition); got {partitions!r}."
+            )
+        chosen = tuple(sorted(set(partitions)))
+        topics = tuple(dict.fromkeys(one.topic for one in chosen))
+        return self._subscribe(Subscription(topics=topics, partitions=chosen))
 
     def set_topic_pattern(self, topic_pattern: str) -> KafkaSourceBuilder:
         """Topics whose whole name matches a regular expression."""

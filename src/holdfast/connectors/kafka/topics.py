@@ -14,17 +14,24 @@ from holdfast.errors import SourceError
 
 @dataclass(frozen=True)
 class Subscription:
-    """Topics by name, or all whose whole name matches a pattern."""
+    """Topics by name, or all whose whole name matches a pattern, or partitions of topics."""
 
     topics: tuple[str, ...] = ()
     pattern: str | None = None
+    #: What is read of the topics; all, if empty.
+    partitions: tuple[KafkaTopicPartition, ...] = ()
 
-    def covers(self, topic: str) -> bool:
+    def covers(self, partition: KafkaTopicPartition) -> bool:
+        return partition in self.partitions if self.partitions else self.covers_topic(partition.topic)
+
+    def covers_topic(self, topic: str) -> bool:
         if self.pattern is None:
             return topic in self.topics
         return re.fullmatch(self.pattern, topic) is not None
 
     def __str__(self) -> str:
+        if self.partitions:
+            return f"partitions {', '.join(map(str, self.partitions))}"
         return f"topics that match {self.pattern!r}" if self.pattern is not None else f"topics {', '.join(self.topics)}"
 
 
@@ -35,7 +42,9 @@ def partitions_of(subscription: Subscription, settings: Mapping[str, Any], task:
     try:
         names = list(subscription.topics)
         if subscription.pattern is not None:
-            names = [name for name in admin.list_topics(timeout=REQUEST_SECONDS).topics if subscription.covers(name)]
+            names = [
+                name for name in admin.list_topics(timeout=REQUEST_SECONDS).topics if subscription.covers_topic(name)
+            ]
         if not names:
             return {}
         answers = admin.describe_topics(kafka.TopicCollection(names), request_timeout=REQUEST_SECONDS)
@@ -48,8 +57,21 @@ def partitions_of(subscription: Subscription, settings: Mapping[str, Any], task:
                 "what is missing, or correct the name; nothing was skipped."
             ) from cause
         raise unreachable(task, settings, f"look for {subscription}", cause) from cause
-    return {
+    found = {
         KafkaTopicPartition(topic.name, partition.id): "" if topic.topic_id is None else str(topic.topic_id)
         for topic in described
         for partition in topic.partitions
     }
+    return _wanted(subscription, found, task) if subscription.partitions else found
+
+
+def _wanted(
+    subscription: Subscription, found: Mapping[KafkaTopicPartition, str], task: str
+) -> dict[KafkaTopicPartition, str]:
+    missing = [partition for partition in subscription.partitions if partition not in found]
+    if missing:
+        raise SourceError(
+            f"{task} reads {subscription}, and the brokers do not have {', '.join(map(str, missing))}. Correct the "
+            "partitions, or give their topics more of them; nothing was skipped."
+        )
+    return {partition: found[partition] for partition in subscription.partitions}

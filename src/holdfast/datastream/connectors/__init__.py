@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from holdfast.common.coverage import answer_missing_names as _answer_missing_names
 from holdfast.datastream.connectors.base import DeliveryGuarantee, Sink, Source
 from holdfast.datastream.connectors.file_system import (
     BAD_RECORD_TYPE,
@@ -31,6 +32,7 @@ from holdfast.datastream.connectors.kafka import (
     KafkaSource,
     KafkaSourceBuilder,
     KafkaTopicPartition,
+    KafkaTopicSelector,
 )
 from holdfast.datastream.connectors.number_seq import NumberSequenceSource, SequenceSource
 from holdfast.datastream.connectors.sql import SqlSink
@@ -60,6 +62,7 @@ __all__ = [
     "KafkaSource",
     "KafkaSourceBuilder",
     "KafkaTopicPartition",
+    "KafkaTopicSelector",
     "NumberSequenceSource",
     "OnCheckpointRollingPolicy",
     "OutputFileConfig",
@@ -70,3 +73,5 @@ __all__ = [
     "SqlSink",
     "StreamFormat",
 ]
+
+_answer_missing_names(__name__)

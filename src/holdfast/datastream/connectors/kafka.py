@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from holdfast.common.coverage import answer_missing_names as _answer_missing_names
 from holdfast.connectors.delivery import DeliveryGuarantee
 from holdfast.connectors.kafka.offsets import KafkaOffsetResetStrategy, KafkaOffsetsInitializer, KafkaTopicPartition
-from holdfast.connectors.kafka.records import KafkaRecordSerializationSchema, KafkaRecordSerializationSchemaBuilder
+from holdfast.connectors.kafka.records import (
+    KafkaRecordSerializationSchema,
+    KafkaRecordSerializationSchemaBuilder,
+    KafkaTopicSelector,
+)
 from holdfast.connectors.kafka.sink import KafkaSink, KafkaSinkBuilder
 from holdfast.connectors.kafka.source import KafkaSource, KafkaSourceBuilder
 
@@ -19,4 +24,7 @@ __all__ = [
     "KafkaSource",
     "KafkaSourceBuilder",
     "KafkaTopicPartition",
+    "KafkaTopicSelector",
 ]
+
+_answer_missing_names(__name__)
