@@ -10,7 +10,7 @@ MATRIX_DIR ?= build/matrix
 # Processes of tests live for seconds; without compiled modules each of them compiles hundreds.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup test suite alone units test-fast smoke-oldest matrix check chaos soak hostile demo bench docs clean
+.PHONY: setup test suite alone units test-fast smoke-oldest matrix check chaos soak hostile demo bench pyflink-names docs clean
 
 setup: $(READY)
 
@@ -99,10 +99,14 @@ bench: $(READY)
 	$(BIN)/python -m pip install --quiet --editable '.[dev,bench]'
 	$(BIN)/python benchmarks/run.py $(BENCH)
 
+# PyFlink's names, read from apache-flink in an environment of its own, as data of the tests and of the reference page.
+pyflink-names: $(READY)
+	$(BIN)/python -m tests.pyflink
+
 docs: $(READY)
 	mkdir -p docs/reference
 	$(BIN)/python -m holdfast.common.options_reference > docs/reference/configuration.md
-	$(BIN)/python -m holdfast.datastream.coverage_reference > docs/reference/pyflink-coverage.md
+	$(BIN)/python -m tests.pyflink.page > docs/reference/pyflink-coverage.md
 	$(BIN)/python -m holdfast.server.reference > docs/reference/rest.md
 	$(BIN)/python -m tests.matrix.page > docs/reference/spark-versions.md
 

@@ -3,6 +3,8 @@
 HoldfastError
 ├── ConfigurationError              a setting that is unknown, malformed or contradictory
 ├── ProgramError                    a program that cannot become a job (graph, types, parallelism)
+│   ├── UnavailableNameError        a method of PyFlink that Holdfast does not have; also an AttributeError
+│   ├── UnavailableImportError      a class or module of PyFlink that Holdfast does not have; also an ImportError
 │   ├── NotPicklableError           a function that cannot travel to the executors
 │   └── UnfitExecutorError          an executor without the Python, the modules or the storage that the program needs
 ├── MissingExtraError               an optional dependency that is not installed
@@ -75,6 +77,14 @@ class ConfigurationError(HoldfastError):
 
 class ProgramError(HoldfastError):
     """The program cannot be turned into a job."""
+
+
+class UnavailableNameError(ProgramError, AttributeError):
+    """A method or attribute of PyFlink that Holdfast does not have. The message says what to use instead."""
+
+
+class UnavailableImportError(ProgramError, ImportError):
+    """A class or function of PyFlink that Holdfast does not have. The message says what to use instead."""
 
 
 class NotPicklableError(ProgramError):

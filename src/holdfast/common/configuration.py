@@ -5,56 +5,70 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
+import yaml
+
+from holdfast.common.coverage import SaysWhatToUse
 from holdfast.common.option_types import BOOLEAN, FLOAT, INTEGER, Option
 from holdfast.common.options import BY_SPELLING
 
 T = TypeVar("T")
 
 
-class Configuration:
+class Configuration(SaysWhatToUse):
     """Settings by key, stored as text. The getters and setters are PyFlink's; ``get`` reads an option of
     ``holdfast.common.options`` under any of its spellings."""
 
     def __init__(self, other: Configuration | None = None) -> None:
         self._values: dict[str, str] = dict(other._values) if other is not None else {}
+        #: What setters of other types than text were given.
+        self._typed: dict[str, Any] = dict(other._typed) if other is not None else {}
 
     @staticmethod
-    def from_dict(values: Mapping[str, Any]) -> Configuration:
+    def from_dict(map: Mapping[str, Any]) -> Configuration:
         configuration = Configuration()
-        for key, value in values.items():
+        for key, value in map.items():
             configuration.set_string(key, BOOLEAN.show(value) if isinstance(value, bool) else str(value))
         return configuration
+
+    @staticmethod
+    def parse_list_value(value: str) -> list[str]:
+        """The entries of a text that is a list of YAML, or has semicolons between them."""
+        if not value:
+            return []
+        found = yaml.safe_load(value)
+        return found if isinstance(found, list) else value.split(";")
 
     def get_string(self, key: str, default_value: str) -> str:
         return self._values.get(key, default_value)
 
     def set_string(self, key: str, value: str) -> Configuration:
         self._values[key] = str(value)
+        self._typed.pop(key, None)
         return self
 
     def get_integer(self, key: str, default_value: int) -> int:
         return self._parsed(key, Option(key, INTEGER, default_value, ""))
 
     def set_integer(self, key: str, value: int) -> Configuration:
-        return self.set_string(key, str(int(value)))
+        return self._set(key, str(int(value)), int(value))
 
     def get_boolean(self, key: str, default_value: bool) -> bool:
         return self._parsed(key, Option(key, BOOLEAN, default_value, ""))
 
     def set_boolean(self, key: str, value: bool) -> Configuration:
-        return self.set_string(key, BOOLEAN.show(bool(value)))
+        return self._set(key, BOOLEAN.show(bool(value)), bool(value))
 
     def get_float(self, key: str, default_value: float) -> float:
         return self._parsed(key, Option(key, FLOAT, default_value, ""))
 
     def set_float(self, key: str, value: float) -> Configuration:
-        return self.set_string(key, repr(float(value)))
+        return self._set(key, repr(float(value)), float(value))
 
     def get_bytearray(self, key: str, default_value: bytearray) -> bytearray:
         return bytearray.fromhex(self._values[key]) if key in self._values else default_value
 
     def set_bytearray(self, key: str, value: bytes | bytearray) -> Configuration:
-        return self.set_string(key, value.hex())
+        return self._set(key, value.hex(), bytearray(value))
 
     def key_set(self) -> set[str]:
         return set(self._values)
@@ -65,13 +79,15 @@ class Configuration:
     def add_all(self, other: Configuration, prefix: str | None = None) -> Configuration:
         """Take over all entries of another configuration, under ``prefix`` + key; they win over those that are here."""
         for key, value in other._values.items():
-            self.set_string((prefix or "") + key, value)
+            self._set((prefix or "") + key, value, other._typed.get(key))
         return self
 
-    def add_all_to_dict(self, target_dict: dict[str, str]) -> None:
-        target_dict.update(self._values)
+    def add_all_to_dict(self, target_dict: dict[str, Any]) -> None:
+        """With the values that typed setters were given; ``to_dict`` gives texts."""
+        target_dict.update(self._values | self._typed)
 
     def remove_config(self, key: str) -> bool:
+        self._typed.pop(key, None)
         return self._values.pop(key, None) is not None
 
     def to_dict(self) -> dict[str, str]:
@@ -87,9 +103,9 @@ class Configuration:
 
     def remove(self, option: Option[Any]) -> None:
         """Unset the option under all of its spellings."""
-        spellings = {option.key, *option.older}
+        spellings = {spelling.lower() for spelling in (option.key, *option.older)}
         for key in [key for key in self._values if key.lower() in spellings]:
-            del self._values[key]
+            self.remove_config(key)
 
     def layered_over(self, lower: Configuration) -> Configuration:
         """These settings above those of ``lower``: what both set, in whatever spelling, has the value it has here."""
@@ -100,9 +116,16 @@ class Configuration:
                 merged.remove(option)
         return merged.add_all(self)
 
+    def _set(self, key: str, text: str, value: Any) -> Configuration:
+        self.set_string(key, text)
+        if value is not None:
+            self._typed[key] = value
+        return self
+
     def _find(self, option: Option[Any]) -> str | None:
         by_lower_case = {key.lower(): key for key in self._values}
-        return next((by_lower_case[s] for s in (option.key, *option.older) if s in by_lower_case), None)
+        spellings = (spelling.lower() for spelling in (option.key, *option.older))
+        return next((by_lower_case[s] for s in spellings if s in by_lower_case), None)
 
     def _parsed(self, key: str, option: Option[T]) -> T:
         return option.parse(self._values[key]) if key in self._values else option.default

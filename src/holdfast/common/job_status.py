@@ -24,3 +24,11 @@ class JobStatus(Enum):
     def is_globally_terminal(self) -> bool:
         """True when the job is over for good."""
         return self in (JobStatus.FAILED, JobStatus.CANCELED, JobStatus.FINISHED)
+
+    def is_globally_terminal_state(self) -> bool:
+        """``is_globally_terminal``, as PyFlink calls it."""
+        return self.is_globally_terminal
+
+    def is_terminal_state(self) -> bool:
+        """True when this driver does not go on with the job, which another one may do if it is SUSPENDED."""
+        return self.is_globally_terminal or self is JobStatus.SUSPENDED

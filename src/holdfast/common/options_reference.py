@@ -14,8 +14,16 @@ _SECTIONS = (
     ("State", ("state.", "holdfast.state.")),
     (
         "Job server and history",
-        ("rest.", "holdfast.rest.", "security.", "holdfast.jobs-dir", "holdfast.history.",
-         "jobmanager.archive.", "historyserver.", "web."),
+        (
+            "rest.",
+            "holdfast.rest.",
+            "security.",
+            "holdfast.jobs-dir",
+            "holdfast.history.",
+            "jobmanager.archive.",
+            "historyserver.",
+            "web.",
+        ),
     ),
     ("Spark", ("holdfast.spark.",)),
     ("Job and epochs", ("",)),

@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+from holdfast.common.coverage import answer_missing_names as _answer_missing_names
 from holdfast.connectors.encoder import Encoder
+from holdfast.connectors.file_sink.formats import SinkFormat as BulkWriterFactory
 from holdfast.connectors.serialization import (
     ByteArraySchema,
     DeserializationSchema,
+    RowFieldExtractorSchema,
     SerializationSchema,
     SimpleStringSchema,
 )
 
-__all__ = ["ByteArraySchema", "DeserializationSchema", "Encoder", "SerializationSchema", "SimpleStringSchema"]
+__all__ = [
+    "BulkWriterFactory",
+    "ByteArraySchema",
+    "DeserializationSchema",
+    "Encoder",
+    "RowFieldExtractorSchema",
+    "SerializationSchema",
+    "SimpleStringSchema",
+]
+
+_answer_missing_names(__name__)

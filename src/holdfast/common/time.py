@@ -44,11 +44,14 @@ class Duration:
         return self.nanos // 1_000_000
 
 
-@dataclass(frozen=True, order=True)
+@dataclass(frozen=True, order=True, init=False)
 class Time:
     """A length of time in milliseconds, as windows and time-to-live take it."""
 
     millis: int
+
+    def __init__(self, milliseconds: int) -> None:
+        object.__setattr__(self, "millis", milliseconds)
 
     @staticmethod
     def milliseconds(milliseconds: int) -> Time:

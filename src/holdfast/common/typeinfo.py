@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from holdfast.common.coverage import answer_missing_names as _answer_missing_names
 from holdfast.types.logical import LogicalTypeInfo
 from holdfast.types.registry import register_type
 from holdfast.types.resolve import resolve
@@ -47,3 +48,5 @@ __all__ = [
     "register_type",
     "resolve",
 ]
+
+_answer_missing_names(__name__)

@@ -6,8 +6,11 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from typing import Any
 
+from holdfast.common.coverage import answer_missing_names as _answer_missing_names
 from holdfast.common.time import Duration
 from holdfast.errors import ProgramError
+
+_answer_missing_names(__name__)
 
 
 class TimestampAssigner(ABC):

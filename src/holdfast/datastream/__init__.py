@@ -1,7 +1,13 @@
 """Streams, functions and the execution environment, with PyFlink's names."""
 
+from holdfast.common.coverage import answer_missing_names as _answer_missing_names
 from holdfast.datastream.broadcast_stream import BroadcastConnectedStream, BroadcastStream
 from holdfast.datastream.checkpoint_config import CheckpointConfig
+from holdfast.datastream.checkpoint_storage import (
+    CheckpointStorage,
+    FileSystemCheckpointStorage,
+    JobManagerCheckpointStorage,
+)
 from holdfast.datastream.checkpointing_mode import CheckpointingMode
 from holdfast.datastream.connected_streams import ConnectedStreams
 from holdfast.datastream.data_stream import CloseableIterator, DataStream, DataStreamSink, KeyedStream
@@ -63,9 +69,26 @@ from holdfast.datastream.functions import (
 )
 from holdfast.datastream.joined_streams import CoGroupedStreams, JoinedStreams
 from holdfast.datastream.output_tag import OutputTag
+from holdfast.datastream.slot_sharing_group import MemorySize, SlotSharingGroup
+from holdfast.datastream.state_backend import (
+    EmbeddedRocksDBStateBackend,
+    HashMapStateBackend,
+    PredefinedOptions,
+    StateBackend,
+)
 from holdfast.datastream.stream_execution_environment import StreamExecutionEnvironment
 from holdfast.datastream.time_domain import TimeDomain
 from holdfast.datastream.timerservice import TimerService
+from holdfast.datastream.window import (
+    CountWindow,
+    GlobalWindow,
+    MergingWindowAssigner,
+    TimeWindow,
+    Trigger,
+    TriggerResult,
+    Window,
+    WindowAssigner,
+)
 from holdfast.datastream.windowed_stream import AllWindowedStream, WindowedStream
 from holdfast.runtime.sink import TwoPhaseCommitSink, WrappingSink
 from holdfast.runtime.source import ReadLimit, Source, SourceReader, WrappingReader
@@ -80,6 +103,7 @@ __all__ = [
     "BroadcastStream",
     "CheckpointConfig",
     "CheckpointListener",
+    "CheckpointStorage",
     "Checkpointed",
     "CheckpointedFunction",
     "CheckpointingMode",
@@ -90,15 +114,21 @@ __all__ = [
     "CoMapFunction",
     "CoProcessFunction",
     "ConnectedStreams",
+    "CountWindow",
     "DataStream",
     "DataStreamSink",
+    "EmbeddedRocksDBStateBackend",
     "ExternalizedCheckpointRetention",
+    "FileSystemCheckpointStorage",
     "FilterFunction",
     "FlatJoinFunction",
     "FlatMapFunction",
     "Function",
     "FunctionInitializationContext",
     "FunctionSnapshotContext",
+    "GlobalWindow",
+    "HashMapStateBackend",
+    "JobManagerCheckpointStorage",
     "JoinFunction",
     "JoinedStreams",
     "KeySelector",
@@ -111,10 +141,13 @@ __all__ = [
     "KeyedStream",
     "ListCheckpointed",
     "MapFunction",
+    "MemorySize",
+    "MergingWindowAssigner",
     "OperatorStateStore",
     "OutputTag",
     "ParallelSourceFunction",
     "Partitioner",
+    "PredefinedOptions",
     "ProcessAllWindowFunction",
     "ProcessFunction",
     "ProcessJoinFunction",
@@ -133,19 +166,28 @@ __all__ = [
     "RuntimeContext",
     "RuntimeExecutionMode",
     "SinkFunction",
+    "SlotSharingGroup",
     "Source",
     "SourceFunction",
     "SourceReader",
+    "StateBackend",
     "StateInitializationContext",
     "StateSnapshotContext",
     "StreamExecutionEnvironment",
     "StreamOperator",
     "TimeDomain",
+    "TimeWindow",
     "TimerService",
+    "Trigger",
+    "TriggerResult",
     "TwoPhaseCommitSink",
+    "Window",
+    "WindowAssigner",
     "WindowFunction",
     "WindowedStream",
     "WrappingFunction",
     "WrappingReader",
     "WrappingSink",
 ]
+
+_answer_missing_names(__name__)

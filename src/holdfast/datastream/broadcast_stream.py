@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from holdfast.common.coverage import SaysWhatToUse
 from holdfast.datastream.functions import (
     BaseBroadcastProcessFunction,
     BroadcastProcessFunction,
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from holdfast.datastream.data_stream import DataStream
 
 
-class BroadcastStream:
+class BroadcastStream(SaysWhatToUse):
     """What ``broadcast(descriptor, ...)`` gives: a stream to connect others with, by ``connect``."""
 
     def __init__(self, origin: Connection, descriptors: tuple[MapStateDescriptor, ...]) -> None:
@@ -28,7 +29,7 @@ class BroadcastStream:
         self.descriptors = _checked(origin.source.name, descriptors)
 
 
-class BroadcastConnectedStream:
+class BroadcastConnectedStream(SaysWhatToUse):
     """A stream, keyed or not, with a broadcast stream beside it."""
 
     def __init__(self, stream: DataStream, broadcast: BroadcastStream) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from holdfast.common.configuration import Configuration
+from holdfast.common.coverage import SaysWhatToUse, note_accepted
 from holdfast.common.option_types import parse_duration
 from holdfast.common.settings_parser import checkpoint_settings
 from holdfast.common.time import Duration
+from holdfast.datastream.checkpoint_storage import CheckpointStorage
 from holdfast.datastream.checkpointing_mode import CheckpointingMode
-from holdfast.datastream.coverage import note_accepted
 from holdfast.datastream.externalized_checkpoint_retention import ExternalizedCheckpointRetention
+from holdfast.errors import ProgramError
 from holdfast.types.settings import CheckpointSettings
 
 _PREFIX = "execution.checkpointing."
@@ -18,7 +20,7 @@ def _millis(value: int | Duration) -> str:
     return f"{value.to_millis() if isinstance(value, Duration) else int(value)} ms"
 
 
-class CheckpointConfig:
+class CheckpointConfig(SaysWhatToUse):
     """Setters write configuration keys; getters read them with their defaults."""
 
     def __init__(self, configuration: Configuration) -> None:
@@ -71,8 +73,10 @@ class CheckpointConfig:
     def is_fail_on_checkpointing_errors(self) -> bool:
         return self.get_tolerable_checkpoint_failure_number() == 0
 
-    def set_externalized_checkpoint_retention(self, retention: ExternalizedCheckpointRetention) -> CheckpointConfig:
-        return self._set("externalized-checkpoint-retention", retention.name)
+    def set_externalized_checkpoint_retention(
+        self, retention_mode: ExternalizedCheckpointRetention
+    ) -> CheckpointConfig:
+        return self._set("externalized-checkpoint-retention", retention_mode.name)
 
     def get_externalized_checkpoint_retention(self) -> ExternalizedCheckpointRetention:
         return ExternalizedCheckpointRetention[self._settings().retention]
@@ -88,6 +92,17 @@ class CheckpointConfig:
         ``hdfs:``, ``s3:`` or ``gs:``.
         """
         return self._set("dir", checkpoint_path)
+
+    def set_checkpoint_storage(self, storage: CheckpointStorage) -> CheckpointConfig:
+        """Write what the storage says into the configuration. PyFlink has it up to its version 1."""
+        if not isinstance(storage, CheckpointStorage):
+            raise ProgramError(
+                f"set_checkpoint_storage() takes a storage such as FileSystemCheckpointStorage(path); got {storage!r}. "
+                "A directory alone is set with set_checkpoint_storage_dir(path)."
+            )
+        storage.apply_to(self._configuration)
+        self._settings()
+        return self
 
     # -- unaligned checkpoints, which are the same as aligned ones here
 
@@ -108,9 +123,9 @@ class CheckpointConfig:
     def is_force_unaligned_checkpoints(self) -> bool:
         return self._kept("unaligned.forced", "false") == "true"
 
-    def set_aligned_checkpoint_timeout(self, aligned_checkpoint_timeout: Duration) -> CheckpointConfig:
+    def set_aligned_checkpoint_timeout(self, alignment_timeout: Duration) -> CheckpointConfig:
         note_accepted("CheckpointConfig.set_aligned_checkpoint_timeout")
-        return self._set("aligned-checkpoint-timeout", _millis(aligned_checkpoint_timeout))
+        return self._set("aligned-checkpoint-timeout", _millis(alignment_timeout))
 
     def get_aligned_checkpoint_timeout(self) -> Duration:
         return Duration.of_millis(parse_duration(self._kept("aligned-checkpoint-timeout", "0 ms")))

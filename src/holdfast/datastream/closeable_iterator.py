@@ -19,11 +19,15 @@ class CloseableIterator:
     def __next__(self) -> Any:
         return next(self._rows)
 
+    def next(self) -> Any:
+        """The next row; StopIteration behind the last."""
+        return next(self)
+
     def close(self) -> None:
         self._close()
 
     def __enter__(self) -> CloseableIterator:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, exc_type: object, exc_val: object, exc_tb: object) -> None:
         self.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from holdfast.common.coverage import SaysWhatToUse
 from holdfast.datastream.functions import (
     CoFlatMapFunction,
     CoMapFunction,
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from holdfast.datastream.data_stream import DataStream
 
 
-class ConnectedStreams:
+class ConnectedStreams(SaysWhatToUse):
     """What ``connect`` gives. Where both streams are keyed, with keys of one type, functions have state by key.
 
     Where only one is, its rows go to subtasks by their key, and functions are those of streams without keys.

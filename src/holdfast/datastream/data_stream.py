@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, overload
 
+from holdfast.common.coverage import answer_missing_names, refusal
 from holdfast.common.watermark_strategy import WatermarkStrategy
 from holdfast.datastream.broadcast_stream import BroadcastConnectedStream, BroadcastStream
 from holdfast.datastream.closeable_iterator import CloseableIterator
 from holdfast.datastream.column_functions import aggregation_of, check_columns, check_event_times, check_times
 from holdfast.datastream.connected_streams import ConnectedStreams
-from holdfast.datastream.coverage import refusal
 from holdfast.datastream.functions import (
     BaseBroadcastProcessFunction,
     CoProcessFunction,
@@ -57,6 +57,8 @@ __all__ = [
     "KeyedStream",
     "WindowedStream",
 ]
+
+answer_missing_names(__name__)
 
 
 class DataStream(StreamSettings, StreamEnds):
@@ -123,6 +125,7 @@ class DataStream(StreamSettings, StreamEnds):
                 )
         inputs = [stream._unkeyed()._connection() for stream in (self, *streams)]
         node = self._environment.add_node("Union", stateless.MapOperator, _identity, self.get_type(), inputs)
+        node.is_union = True
         return DataStream(self._environment, node)
 
     def assign_timestamps_and_watermarks(self, watermark_strategy: WatermarkStrategy) -> DataStream:

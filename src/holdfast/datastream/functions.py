@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
+from holdfast.common.coverage import answer_missing_names as _answer_missing_names
 from holdfast.datastream.window_functions import (
     AllWindowFunction,
     CoGroupFunction,
@@ -20,6 +21,7 @@ from holdfast.datastream.window_functions import (
 )
 from holdfast.runtime.broadcast import (
     BroadcastContext,
+    BroadcastTimes,
     KeyedBroadcastContext,
     KeyedReadOnlyBroadcastContext,
     ReadOnlyBroadcastContext,
@@ -47,6 +49,7 @@ from holdfast.runtime.sink import SinkFunction
 from holdfast.runtime.source import ParallelSourceFunction, SourceFunction
 from holdfast.runtime.stateless import ProcessContext
 from holdfast.runtime.stream_operator import StreamOperator
+from holdfast.runtime.timer_service import TimerService
 
 __all__ = [
     "AggregateFunction",
@@ -99,9 +102,12 @@ __all__ = [
     "StateInitializationContext",
     "StateSnapshotContext",
     "StreamOperator",
+    "TimerService",
     "WindowFunction",
     "WrappingFunction",
 ]
+
+_answer_missing_names(__name__)
 
 
 class MapFunction(Function):
@@ -258,6 +264,10 @@ class BaseBroadcastProcessFunction(Function):
     nothing notices.
     """
 
+    BaseContext: TypeAlias = BroadcastTimes
+    Context: TypeAlias = BroadcastContext
+    ReadOnlyContext: TypeAlias = ReadOnlyBroadcastContext
+
     @abstractmethod
     def process_element(self, value: Any, ctx: Any) -> Iterable[Any] | None:
         """Any number of rows for one row; broadcast state can be read."""
@@ -269,9 +279,6 @@ class BaseBroadcastProcessFunction(Function):
 
 class BroadcastProcessFunction(BaseBroadcastProcessFunction):
     """Sees the rows of a stream without keys, and the elements of a broadcast stream."""
-
-    Context: TypeAlias = BroadcastContext
-    ReadOnlyContext: TypeAlias = ReadOnlyBroadcastContext
 
     @abstractmethod
     def process_element(self, value: Any, ctx: ReadOnlyBroadcastContext) -> Iterable[Any] | None: ...

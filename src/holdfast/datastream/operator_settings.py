@@ -5,13 +5,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any, Self
 
-from holdfast.datastream.coverage import note_accepted
+from holdfast.common.coverage import SaysWhatToUse, note_accepted
 from holdfast.errors import ProgramError
 from holdfast.graph.job_graph import stored_operator_id
 from holdfast.graph.stream_graph import Node
 
 
-class OperatorSettings(ABC):
+class OperatorSettings(SaysWhatToUse, ABC):
     """What streams and sinks share."""
 
     @abstractmethod

@@ -1,5 +1,6 @@
 """State descriptors and states, under PyFlink's module path."""
 
+from holdfast.runtime.context import OperatorStateStore
 from holdfast.state.broadcast_state import BroadcastState, ReadOnlyBroadcastState
 from holdfast.state.descriptors import (
     AggregatingStateDescriptor,
@@ -31,6 +32,7 @@ __all__ = [
     "MapState",
     "MapStateDescriptor",
     "MergingState",
+    "OperatorStateStore",
     "ReadOnlyBroadcastState",
     "ReducingState",
     "ReducingStateDescriptor",

@@ -12,9 +12,10 @@ from typing import Any
 
 from holdfast.common.config_files import find_config_file, read_config_file
 from holdfast.common.configuration import Configuration
+from holdfast.common.coverage import refusal
 from holdfast.common.job_client import JobClient
 from holdfast.common.job_execution_result import JobExecutionResult
-from holdfast.common.options import EXECUTION_MODE, OPERATOR_CHAINING, SAVEPOINT_DIRECTORY
+from holdfast.common.options import BACKEND, EXECUTION_MODE, OPERATOR_CHAINING, SAVEPOINT_DIRECTORY
 from holdfast.common.restart_strategy import RestartStrategyConfiguration
 from holdfast.common.run_settings import PLAN_VARIABLE, run_settings
 from holdfast.common.settings_parser import ParsedSettings, parse_settings, restart_settings
@@ -24,13 +25,14 @@ from holdfast.connectors.collect import Collection
 from holdfast.connectors.collection import CollectionSource
 from holdfast.datastream.checkpoint_config import CheckpointConfig
 from holdfast.datastream.checkpointing_mode import CheckpointingMode
-from holdfast.datastream.coverage import note_accepted, refusal
 from holdfast.datastream.data_stream import CloseableIterator, DataStream
 from holdfast.datastream.engines import submit
 from holdfast.datastream.execution_mode import RuntimeExecutionMode
 from holdfast.datastream.interception import intercept
 from holdfast.datastream.plan_description import describe_plan
 from holdfast.datastream.publication import publication_for
+from holdfast.datastream.settings_without_effect import SettingsWithoutEffect
+from holdfast.datastream.state_backend import StateBackend
 from holdfast.errors import ProgramError
 from holdfast.graph.execution_mode import runs_as_batch
 from holdfast.graph.job_graph import JobSettings
@@ -51,13 +53,12 @@ _PLAN_TITLE = "----------------------- Execution Plan -----------------------"
 _PLAN_END = "-" * 62
 
 
-class StreamExecutionEnvironment:
+class StreamExecutionEnvironment(SettingsWithoutEffect):
     """Collects a program and runs it on the active Spark session, or on a local one made for it."""
 
     def __init__(self, configuration: Configuration) -> None:
         self._configuration = configuration
         self._graph = StreamGraph()
-        self._buffer_timeout = -1
         #: The way that rows take into the windows of this program. For tests: all ways give the same.
         self.row_path = RowPath()
 
@@ -134,8 +135,14 @@ class StreamExecutionEnvironment:
     def is_force_unaligned_checkpoints(self) -> bool:
         return self.get_checkpoint_config().is_force_unaligned_checkpoints()
 
-    def enable_changelog_state_backend(self, enabled: bool) -> StreamExecutionEnvironment:
-        note_accepted("StreamExecutionEnvironment.enable_changelog_state_backend")
+    def set_state_backend(self, state_backend: StateBackend) -> StreamExecutionEnvironment:
+        """Write what the backend says into the configuration. PyFlink has it up to its version 1."""
+        if not isinstance(state_backend, StateBackend):
+            raise ProgramError(
+                f"set_state_backend() takes a state backend such as EmbeddedRocksDBStateBackend(); got "
+                f"{state_backend!r}. By name it is the option '{BACKEND.key}'."
+            )
+        state_backend.apply_to(self._configuration)
         return self
 
     def set_default_savepoint_directory(self, directory: str) -> StreamExecutionEnvironment:
@@ -154,13 +161,9 @@ class StreamExecutionEnvironment:
     def is_chaining_enabled(self) -> bool:
         return self._configuration.get(OPERATOR_CHAINING)
 
-    def set_buffer_timeout(self, timeout_millis: int) -> StreamExecutionEnvironment:
-        note_accepted("StreamExecutionEnvironment.set_buffer_timeout")
-        self._buffer_timeout = timeout_millis
-        return self
-
-    def get_buffer_timeout(self) -> int:
-        return self._buffer_timeout
+    def is_chaining_of_operators_with_different_max_parallelism_enabled(self) -> bool:
+        """True: key groups belong to each operator of a task."""
+        return True
 
     def set_restart_strategy(
         self, restart_strategy_configuration: RestartStrategyConfiguration

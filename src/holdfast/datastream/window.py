@@ -1,5 +1,6 @@
 """Windows, assigners, triggers and evictors, under PyFlink's module path."""
 
+from holdfast.common.coverage import answer_missing_names as _answer_missing_names
 from holdfast.runtime.windowing.assigners import GlobalWindows, MergingWindowAssigner, WindowAssigner
 from holdfast.runtime.windowing.count_windows import CountSlidingWindowAssigner, CountTumblingWindowAssigner
 from holdfast.runtime.windowing.evictors import (
@@ -77,3 +78,5 @@ __all__ = [
     "WindowAssigner",
     "WindowSerializer",
 ]
+
+_answer_missing_names(__name__)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
+from holdfast.common.coverage import SaysWhatToUse
 from holdfast.datastream.column_functions import check_event_times, window_aggregation_of
 from holdfast.datastream.functions import AggregateFunction, ReduceFunction
 from holdfast.datastream.window_functions import (
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
     from holdfast.datastream.data_stream import DataStream, KeyedStream
 
 
-class WindowSettings:
+class WindowSettings(SaysWhatToUse):
     """When windows fire, how long they wait for late rows, and what is removed from them."""
 
     def __init__(self, environment: Any, window_assigner: WindowAssigner[Any, Any]) -> None:

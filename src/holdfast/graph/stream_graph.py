@@ -86,6 +86,8 @@ class Node:
     #: Its column of event time, if it has one.
     event_time_column: EventTimeColumn | None = None
     is_sink: bool = False
+    #: It only puts streams together, and Flink has no operator for that.
+    is_union: bool = False
     #: What was given to ``broadcast()`` of the stream on its second input.
     broadcast_states: tuple[MapStateDescriptor, ...] = ()
 

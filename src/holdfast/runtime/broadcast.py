@@ -79,7 +79,9 @@ class BroadcastStates:
         return entry
 
 
-class _Times(RowContext):
+class BroadcastTimes(RowContext):
+    """What contexts of both sides have."""
+
     def __init__(self, operator: Operator, states: BroadcastStates) -> None:
         super().__init__()
         self._operator = operator
@@ -92,7 +94,7 @@ class _Times(RowContext):
         return self._operator.watermark
 
 
-class BroadcastContext(_Times):
+class BroadcastContext(BroadcastTimes):
     """The context of ``process_broadcast_element``."""
 
     def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> BroadcastState:
@@ -102,7 +104,7 @@ class BroadcastContext(_Times):
         return self._states.writable(state_descriptor)
 
 
-class ReadOnlyBroadcastContext(_Times):
+class ReadOnlyBroadcastContext(BroadcastTimes):
     """The context of ``process_element`` of a function on a stream without keys."""
 
     def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> ReadOnlyBroadcastState:

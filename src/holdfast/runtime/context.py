@@ -86,10 +86,10 @@ class OperatorStateStore:
         self._bind(UNION_LIST, descriptor, handle)
         return handle
 
-    def get_broadcast_state(self, descriptor: MapStateDescriptor) -> BroadcastState:
+    def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> BroadcastState:
         """A map that is the same on every subtask."""
-        handle = self._environment.operator_state.get_broadcast_state(descriptor)
-        self._bind(BROADCAST, descriptor, handle)
+        handle = self._environment.operator_state.get_broadcast_state(state_descriptor)
+        self._bind(BROADCAST, state_descriptor, handle)
         return handle
 
     def get_registered_state_names(self) -> set[str]:

@@ -11,7 +11,7 @@ from holdfast.state.serializers import Serializer, serializer_for
 from holdfast.state.ttl_config import StateTtlConfig
 from holdfast.state.versions import Versions
 from holdfast.types.resolve import resolve
-from holdfast.types.typeinfo import TypeInformation
+from holdfast.types.typeinfo import TypeInformation, Types
 
 __all__ = [
     "AggregatingStateDescriptor",
@@ -33,6 +33,8 @@ class StateDescriptor(ABC):
 
     #: value | list | map | reducing | aggregating; stored with the state
     kind: ClassVar[str]
+    #: Of all that the state holds for a key.
+    type_info: TypeInformation
 
     def __init__(self, name: str) -> None:
         if not isinstance(name, str) or not name:
@@ -140,6 +142,7 @@ class MapStateDescriptor(StateDescriptor):
         super().__init__(name)
         self.key_type_info = resolve(key_type_info)
         self.value_type_info = resolve(value_type_info)
+        self.type_info = Types.MAP(self.key_type_info, self.value_type_info)
 
     def types(self) -> dict[str, TypeInformation]:
         return {"map_key": self.key_type_info, "value": self.value_type_info}

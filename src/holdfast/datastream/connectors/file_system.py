@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from holdfast.common.coverage import answer_missing_names as _answer_missing_names
 from holdfast.connectors.file_sink.compaction import (
     ConcatFileCompactor,
     FileCompactor,
@@ -32,3 +33,5 @@ __all__ = [
     "RollingPolicy",
     "StreamFormat",
 ]
+
+_answer_missing_names(__name__)

@@ -1,0 +1,7 @@
+"""Sources that follow each other, which are of Java. Its names say what to use instead."""
+
+from __future__ import annotations
+
+from holdfast.common.coverage import answer_missing_names as _answer_missing_names
+
+_answer_missing_names(__name__)
