@@ -64,6 +64,16 @@ def test_modules_are_searched_for_as_long_as_the_job_lasts(tmp_path: Path) -> No
     assert sys.path == before
 
 
+def test_what_spark_searches_stays_when_a_job_has_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Single modules that were sent lie in the folder that archives are unpacked in."""
+    monkeypatch.setattr(sys, "path", [sys.path[0], str(tmp_path), *sys.path[1:]])
+    before = list(sys.path)
+    TaskFiles(archives=("unpacked",)).make_ready(str(tmp_path), None)
+    assert sys.path == [*before, str(tmp_path / "unpacked")]
+    TaskFiles().make_ready(str(tmp_path), None)
+    assert sys.path == before
+
+
 def test_a_file_can_be_run_where_the_program_says_so(tmp_path: Path) -> None:
     (tmp_path / "tool").write_text("")
     ready = TaskFiles(cached=(SentFile("tool", "tool", True),)).make_ready(str(tmp_path), None)

@@ -58,15 +58,15 @@ _added: set[str] = set()
 
 
 def _search(first: list[str], last: list[str]) -> None:
-    """Look for modules here as well; no more where jobs before have looked."""
-    wanted = {*first, *last}
-    if wanted == _added:
-        return
-    others = [path for path in sys.path if path not in _added | wanted]
+    """Look for modules here as well; no more where jobs before have looked. What others search, as Spark its folder of
+    files, stays where it is.
+    """
+    others = [path for path in sys.path if path not in _added]
+    ahead, behind = ([path for path in paths if path not in others] for paths in (first, last))
     # The folder of the process's own program stays in front of all.
-    sys.path[:] = [*others[:1], *first, *others[1:], *last]
+    sys.path[:] = [*others[:1], *ahead, *others[1:], *behind]
     _added.clear()
-    _added.update(wanted)
+    _added.update(ahead, behind)
 
 
 @contextmanager
