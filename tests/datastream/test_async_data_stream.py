@@ -76,6 +76,13 @@ def test_the_operator_has_the_name_of_pyflink_and_the_declared_type() -> None:
     assert row.get_type() == Types.ROW([Types.STRING(), Types.LONG()])
 
 
+def test_behind_a_key_there_is_no_keyed_state() -> None:
+    """So nothing of it is opened in an epoch, or stored."""
+    keyed = stream().key_by(lambda value: value, Types.LONG())
+    assert keyed.map(str)._node.keyed
+    assert not AsyncDataStream.ordered_wait(keyed, Echo(), Time.seconds(1))._node.keyed
+
+
 @pytest.mark.parametrize(
     ("given", "said"),
     [

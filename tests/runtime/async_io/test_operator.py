@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -117,6 +118,41 @@ def test_a_call_that_ignores_its_end_holds_up_nobody() -> None:
         assert tested.output() == [-1, -2, -3]
 
 
+class HeardLater(AsyncFunction[int, int]):
+    """Row 1 has its answer while row 2 is asked for, after it was timed out. The calls of later rows are counted."""
+
+    def open(self, runtime_context: Any) -> None:
+        self.asked, self.answered = asyncio.Event(), asyncio.Event()
+        self.running = self.most = 0
+
+    async def async_invoke(self, value: int) -> list[int]:
+        if value == 1:
+            with suppress(asyncio.CancelledError):
+                await asyncio.Event().wait()
+            await self.asked.wait()
+            self.answered.set()
+        else:
+            self.running += 1
+            self.most = max(self.most, self.running)
+            self.asked.set()
+            await self.answered.wait()
+            await asyncio.sleep(0.01)
+            self.running -= 1
+        return [value]
+
+    def timeout(self, value: int) -> list[int]:
+        return [-value]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_answer_behind_the_timeout_does_not_count(kind: str) -> None:
+    """Neither as a result, nor as the end of one more call."""
+    with harness(HeardLater(), kind=kind, timeout=Time.seconds(1), capacity=1) as tested:
+        tested.push(1).push(2).push_all([3, 4, 5]).end_epoch()
+        assert tested.output() == [-1, 2, 3, 4, 5]
+        assert tested.function.most == 1
+
+
 @pytest.mark.parametrize("timeout", [Time.seconds(0), -1])
 def test_a_timeout_of_nothing_is_none(timeout: Any) -> None:
     with harness(Pausing(), timeout=timeout) as tested:
@@ -131,13 +167,14 @@ class Pausing(AsyncFunction[int, int]):
 
 
 class Failing(AsyncFunction[int, int]):
-    """Row 3 fails, while all others are under way."""
+    """Row 3 fails, while all others are under way and the task waits for one of them."""
 
     def __init__(self, error: BaseException) -> None:
         self.error = error
 
     async def async_invoke(self, value: int) -> list[int]:
         if value == 3:
+            await asyncio.sleep(0.02)
             raise self.error
         await asyncio.Event().wait()
         return [value]

@@ -230,6 +230,26 @@ def test_a_capacity_of_one_is_one_call_after_the_other() -> None:
         assert driven.operator.function.most == 1
 
 
+class Counted(AsyncFunction[int, int]):
+    def open(self, runtime_context: Any) -> None:
+        self.running = self.most = 0
+
+    async def async_invoke(self, value: int) -> list[int]:
+        self.running += 1
+        self.most = max(self.most, self.running)
+        await asyncio.sleep(0.02)
+        self.running -= 1
+        return [value]
+
+
+@pytest.mark.parametrize("capacity", [2, 3])
+def test_no_more_calls_than_the_capacity(capacity: int) -> None:
+    with Driven(Counted(), "unordered", capacity) as driven:
+        driven.push(range(3 * capacity))
+        assert sorted(driven.end()) == list(range(3 * capacity))
+        assert driven.operator.function.most == capacity
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_results_leave_while_others_are_under_way(kind: str) -> None:
     """So that calls of a function that is chained to it can begin."""
