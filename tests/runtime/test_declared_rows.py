@@ -17,7 +17,7 @@ from holdfast.datastream import DataStream, OutputTag, StreamExecutionEnvironmen
 from holdfast.errors import FunctionError, HoldfastError, RowTypeError
 from holdfast.graph.job_graph import build_job_graph
 from holdfast.graph.planner import plan_job
-from holdfast.runtime.batch import Batch
+from holdfast.runtime.batch import Batch, Origin
 from holdfast.runtime.declared_rows import DeclaredRows
 from holdfast.runtime.plan import TaskOptions
 from holdfast.runtime.source import ReaderContext, ReadLimit
@@ -163,11 +163,8 @@ KINDS = [Row("a", 1), Row.of_kind(RowKind.DELETE, "b", 2), Row("c", 3), Row.of_k
         lambda s: s,
     ],
 )
-@pytest.mark.parametrize("size", [1, 2, 4])
-def test_the_kinds_of_rows_go_along(tmp_path: Path, ways: Callable[[DataStream], DataStream], size: int) -> None:
-    """Batches of rows that have kinds, of rows that have none, and of both."""
-    pieces = [KINDS[start : start + size] for start in range(0, len(KINDS), size)]
-    rows = run(tmp_path, lambda s: ways(s.flat_map(lambda piece: piece, NAMED)).map(shown), pieces)
+def test_the_kinds_of_rows_go_along(tmp_path: Path, ways: Callable[[DataStream], DataStream]) -> None:
+    rows = run(tmp_path, lambda s: ways(s.map(lambda row: row, NAMED)).map(shown), KINDS)
     assert sorted(rows) == [
         "Row(name='a', age=1) of kind +I",
         "Row(name='b', age=2) of kind -D",
@@ -198,8 +195,11 @@ def test_a_batch_in_the_declared_form_is_passed_on_as_it_is() -> None:
     assert received.values == [("a", 1), ("b", 2)]
 
 
-def test_converted_rows_keep_their_times() -> None:
-    converted = DeclaredRows(Types.DOUBLE(), "here").of(Batch([1, 2], [10, None], [5, 6]))
+def test_converted_rows_keep_what_travels_beside_them() -> None:
+    batch = Batch([1, 2], [10, None], [5, 6])
+    batch.origin = Origin("a split", frozenset(["a split"]), [10, -1])
+    converted = DeclaredRows(Types.DOUBLE(), "here").of(batch)
+    assert converted.origin is batch.origin
     assert (converted.values, converted.timestamps, converted.watermarks) == ([1.0, 2.0], [10, None], [5, 6])
 
 

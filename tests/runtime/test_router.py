@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from operator import itemgetter
+
 import pytest
 
 from holdfast.errors import ProgramError, RowTypeError
@@ -18,6 +20,7 @@ from holdfast.runtime.partitioners import Broadcast, Forward, Global, KeyGroupHa
 from holdfast.runtime.plan import TaskOptions
 from holdfast.runtime.router import Outbox
 from holdfast.types.arrow import row_writer
+from holdfast.types.row import Row, RowKind
 from holdfast.types.typeinfo import Types
 from tests.runtime.wires import BARRIER, STATUS, Wire, all_rows, edge_of, headers
 
@@ -155,3 +158,26 @@ def test_a_status_after_many_envelopes_is_in_the_last_only() -> None:
     assert len(statuses) > 3
     assert statuses[-1] == STATUS
     assert statuses[:-1] == [None] * (len(statuses) - 1)
+
+
+ROW = Types.ROW_NAMED(["k", "v"], [Types.LONG(), Types.STRING()])
+
+
+@pytest.mark.parametrize(
+    "partitioner", [Global(), KeyGroupHash(LONG, 8, ("k",)), KeyGroupHash(LONG, 8, (), itemgetter(0))]
+)
+@pytest.mark.parametrize("event_time", [False, True])
+def test_batches_with_kinds_of_rows_and_without_follow_each_other(partitioner: Global, event_time: bool) -> None:
+    wire = Wire(edge_of(partitioner, ROW, 1, event_time=event_time))
+    plain, deleted = Row(1, "a"), Row.of_kind(RowKind.DELETE, 2, "b")
+    batches = [[plain], [deleted, plain], [deleted], [plain, plain], [plain]]
+    times = [([5] * len(rows), [0] * len(rows)) if event_time else (None, None) for rows in batches]
+    sent = wire.epoch(*(Batch(rows, *given) for rows, given in zip(batches, times, strict=True)))
+    received = wire.read(0, sent)
+    kinds = [(row.k, str(row.get_row_kind())) for row in all_rows(received)]
+    assert kinds == [(row[0], str(row.get_row_kind())) for rows in batches for row in rows]
+    # They are passed on as they came, and may be joined with each other.
+    assert [str(row.get_row_kind()) for row in all_rows(wire.read(0, wire.epoch(*received)))] == [k for _, k in kinds]
+    if received[0].keys is not None:
+        joined = all_rows(list(Batch.joined(wire.read(0, sent))))
+        assert [str(row.get_row_kind()) for row in joined] == [kind for _, kind in kinds]

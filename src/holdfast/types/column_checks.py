@@ -113,7 +113,8 @@ def _utc(values: Sequence[dt.datetime]) -> bool:
 
 def _instants(values: Sequence[Any]) -> bool:
     """Between the years 1678 and 2261, with the nanoseconds of one second."""
-    seconds, nanos = map(attrgetter("seconds"), values), list(map(attrgetter("nanos"), values))
+    seconds: list[int] = list(map(attrgetter("seconds"), values))
+    nanos: list[int] = list(map(attrgetter("nanos"), values))
     return min(nanos) >= 0 and max(nanos) < 10**9 and max(map(abs, seconds)) < 9 * 10**9
 
 
