@@ -333,6 +333,21 @@ EPOCH_TARGET_LATENCY: Option[int] = Option(
     "How long a row may wait for the epoch that reads it, where there are few rows. A shorter one costs more epochs; 0 "
     "lets one follow the other at once.",
 )
+SAME_FAILURES: Option[int | None] = Option(
+    "holdfast.restart.same-failures",
+    INTEGER,
+    None,
+    "The program may fail in the same way (error, operator, line) so often without a completed checkpoint in between; "
+    "then the job fails. 0 is without end.",
+    least=0,
+    default_text="3 where no restart strategy is configured, else without end",
+)
+FULL_TRACES: Option[bool] = Option(
+    "holdfast.errors.full-traces",
+    BOOLEAN,
+    False,
+    "Failures are told with all frames, those of Holdfast, PySpark and Java too.",
+)
 EPOCH_IDLE_WAIT: Option[int] = Option(
     "holdfast.epoch.idle-wait", DURATION, 500, "Pause before the next epoch when sources had nothing to read."
 )

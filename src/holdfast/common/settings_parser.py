@@ -17,6 +17,7 @@ from holdfast.types.settings import (
     ExecutionMode,
     ExponentialDelaySettings,
     FailureRateSettings,
+    FailureSettings,
     FixedDelaySettings,
     LeaseSettings,
     NoRestartSettings,
@@ -37,6 +38,9 @@ _OLDER_BACKENDS: dict[str, tuple[str, StorageKind | None]] = {
     "hashmap": ("heap", None),
 }
 
+#: How often a program may fail in the same way where nothing is said about restarts.
+_SAME_FAILURES = 3
+
 
 @dataclass(frozen=True)
 class ParsedSettings:
@@ -54,6 +58,7 @@ class ParsedSettings:
     mode: ExecutionMode
     chaining: bool
     zookeeper: ZooKeeperSettings | None
+    failures: FailureSettings
 
 
 def parse_settings(configuration: Configuration) -> ParsedSettings:
@@ -78,6 +83,7 @@ def parse_settings(configuration: Configuration) -> ParsedSettings:
         mode=configuration.get(options.EXECUTION_MODE),
         chaining=configuration.get(options.OPERATOR_CHAINING),
         zookeeper=_zookeeper_of_job(configuration),
+        failures=failure_settings(configuration),
     )
 
 
@@ -156,6 +162,14 @@ def restart_settings(configuration: Configuration, checkpointing: bool) -> Resta
             configuration.get(options.FAILURE_RATE_DELAY),
         )
     return _exponential_delay(configuration)
+
+
+def failure_settings(configuration: Configuration) -> FailureSettings:
+    """What was said about restarts holds: without a word a program that fails as before is not restarted for ever."""
+    limit = configuration.get(options.SAME_FAILURES)
+    if limit is None and not any(key.lower().startswith("restart-strategy") for key in configuration.key_set()):
+        limit = _SAME_FAILURES
+    return FailureSettings(limit or None, configuration.get(options.FULL_TRACES))
 
 
 def backend_settings(configuration: Configuration) -> BackendSettings:

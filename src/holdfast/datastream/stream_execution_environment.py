@@ -282,6 +282,7 @@ class StreamExecutionEnvironment:
             spark=parsed.spark,
             parameters=self._configuration.to_dict(),
             zookeeper=parsed.zookeeper,
+            failures=parsed.failures,
         )
 
     def get_execution_plan(self) -> str:

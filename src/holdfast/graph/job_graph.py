@@ -21,6 +21,7 @@ from holdfast.types.settings import (
     BackendSettings,
     CheckpointSettings,
     EpochSettings,
+    FailureSettings,
     RecoverySettings,
     RestartSettings,
     SparkSettings,
@@ -48,6 +49,7 @@ class JobSettings:
     parameters: Mapping[str, str] = field(default_factory=dict)
     #: None: without standby drivers.
     zookeeper: ZooKeeperSettings | None = None
+    failures: FailureSettings = field(default_factory=FailureSettings)
 
 
 @dataclass(frozen=True, eq=False)

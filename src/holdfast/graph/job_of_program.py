@@ -88,6 +88,7 @@ def plan_job_of(graph: JobGraph, program: StreamGraph, store_name: str) -> Job:
         sinks=sinks,
         data_frames=planned.data_frames,
         zookeeper=settings.zookeeper,
+        failures=settings.failures,
         replan=replan,
     )
 

@@ -16,6 +16,7 @@ from holdfast.state.handles import StateMigrated
 from holdfast.types.settings import (
     CheckpointSettings,
     EpochSettings,
+    FailureSettings,
     RecoverySettings,
     RestartSettings,
     ZooKeeperSettings,
@@ -70,6 +71,7 @@ class Job:
     data_frames: tuple[DataFrameInput, ...] = ()
     #: None: a job is led by the driver that holds the lock of its directory.
     zookeeper: ZooKeeperSettings | None = None
+    failures: FailureSettings = field(default_factory=FailureSettings)
     #: This job with another parallelism, for operators that set none of their own. ProgramError where that cannot
     #: be.
     replan: Callable[[int], Job] | None = None

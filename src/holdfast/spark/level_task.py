@@ -22,7 +22,7 @@ from holdfast.runtime.plan import JobPlan
 from holdfast.runtime.program import load_program
 from holdfast.runtime.task import TaskRun
 from holdfast.spark.epoch_property import announced_epoch
-from holdfast.spark.failures import FailedBefore, reporting_failures, sending_failures
+from holdfast.spark.failures import FailedBefore, sending_failures
 from holdfast.spark.garbage import rare_collections
 from holdfast.spark.worker_log import log_in_worker
 
@@ -46,17 +46,17 @@ def level_function(
     def run_level(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         context = TaskContext.get()
         assert context is not None
-        slot = context.partitionId()
-        with reporting_failures():
-            job, spec = plan_of(plan, identity), announced_epoch(context)
+        with rare_collections():
+            yield from sending_failures(sent(context, context.partitionId(), batches), values)
+
+    def sent(context: TaskContext, slot: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        job, spec = plan_of(plan, identity), announced_epoch(context)
         if slot >= job.slots:
             # A process that leaves some of its input unread is not used again.
             deque(batches, maxlen=0)
             return
         task = TaskRun(job, level, slot, spec, lambda: _restored(restored))
-        incoming = _envelopes(batches, slot, values[slot])
-        with rare_collections():
-            yield from sending_failures(_sent(task, job, level, incoming, values), values)
+        yield from _sent(task, job, level, _envelopes(batches, slot, values[slot]), values)
 
     return run_level
 
