@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import traceback
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -59,7 +60,8 @@ def wraps(cause: Callable[[], Any]) -> Callable[[], None]:
 
 def test_the_error_is_that_of_the_program_at_its_innermost_line() -> None:
     report = report_of(raised_by(called_by_holdfast))
-    assert (report.kind, report.message, report.operator) == ("ZeroDivisionError", "division by zero", "'a', subtask 1/2")
+    assert (report.kind, report.message) == ("ZeroDivisionError", "division by zero")
+    assert report.operator == "'a', subtask 1/2"
     assert report.place is not None
     assert (report.place.file, report.place.function) == (FILE, "divide")
     assert report.place.line == divide.__code__.co_firstlineno + 1
@@ -96,7 +98,7 @@ def test_causes_are_shown_without_internal_frames_too() -> None:
         (divide, True),
         (reads_json, True),
         (wraps(divide), True),
-        (lambda: open("/no/such/file"), True),
+        (lambda: Path("/no/such/file").read_text(), True),
         (connects, False),
         (wraps(connects), False),
         (lambda: (_ for _ in ()).throw(MemoryError()), False),

@@ -13,7 +13,6 @@ from holdfast.runtime.envelope import FAILURE_EDGE, Header, pack, unpack_header
 from holdfast.runtime.failure_report import FailureReport, TaskTraceback, report_of, show_trace
 from holdfast.spark.failures import FailedBefore, TaskFailure, failure_of, raise_failure, sending_failures
 
-
 _KINDS = sorted(
     {name for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, HoldfastError)}
 )

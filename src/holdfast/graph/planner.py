@@ -48,6 +48,8 @@ def _in_order(graph: JobGraph, chained: set[JobEdge]) -> list[JobEdge]:
 def _can_chain(graph: JobGraph, edge: JobEdge) -> bool:
     """Neighbours with one row path between them run in one task, by a call."""
     source, target = edge.source.node, edge.target.node
+    if target.alignment is not None:
+        return True  # the source stops in its task at the watermark behind it
     return (
         graph.settings.chaining
         and edge.partitioner.chainable
@@ -141,6 +143,7 @@ def _operator_spec(graph: JobGraph, operator: JobOperator) -> OperatorSpec:
         broadcast_states=node.broadcast_states,
         batch=graph.settings.batch,
         side_outputs=tuple(sorted(tag for tag in tags if tag is not None)),
+        alignment=node.alignment,
     )
 
 

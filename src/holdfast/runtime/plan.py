@@ -15,6 +15,7 @@ from holdfast.state.store import StateBackend
 from holdfast.types.typeinfo import TypeInformation
 
 if TYPE_CHECKING:
+    from holdfast.runtime.alignment import WatermarkAlignment
     from holdfast.runtime.local_aggregation import Combination
     from holdfast.runtime.operator import Operator
     from holdfast.runtime.partitioners import Partitioner
@@ -50,6 +51,8 @@ class OperatorSpec:
     batch: bool = False
     #: Names of the side outputs that somebody listens to.
     side_outputs: tuple[str, ...] = ()
+    #: Set where it gives the rows of a source, in whose chain it is, event times: how far ahead of others it may be.
+    alignment: WatermarkAlignment | None = None
 
     def describe(self, subtask: int) -> str:
         """How errors name a subtask."""

@@ -10,6 +10,7 @@ list, and are hosted by ``ReadingFunction``.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -43,12 +44,17 @@ class ReaderContext:
     task: str = "the source"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ReadLimit:
-    """How much one subtask may read in one epoch."""
+    """How much one subtask may read in one epoch. A source looks at it before each batch: the deadline may come early.
+    """
 
     rows: int
     deadline: float  # time.monotonic() of the task's process
+
+    def stop(self) -> None:
+        """No batch is wanted behind the one that was given last."""
+        self.deadline = -math.inf
 
 
 class SourceFunction(Function):

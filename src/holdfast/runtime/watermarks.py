@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from holdfast.runtime.alignment import PausableClock
 from holdfast.runtime.batch import Batch
 from holdfast.runtime.context import StateSnapshotContext
 from holdfast.runtime.envelope import ChannelStatus
@@ -32,7 +33,9 @@ class TimestampsAndWatermarksOperator(Operator):
 
     def bind_state(self) -> None:
         self._highest = MIN_WATERMARK
-        self._quiet_since = self.environment.clock()
+        #: By which the stream, and each of its splits, is idle.
+        self.clock = PausableClock(self.environment.clock)
+        self._quiet_since = self.clock.now()
         self._state = self.environment.operator_state.get_union_list_state(
             ListStateDescriptor("_watermark", Types.LONG())
         )
@@ -66,7 +69,7 @@ class TimestampsAndWatermarksOperator(Operator):
             before = running[:-1]
             # The lowest value stands for "nothing seen yet": nothing may wrap around below it.
             watermarks = np.maximum(before, MIN_WATERMARK + bound + 1) - (bound + 1)
-        self._quiet_since = self.environment.clock()
+        self._quiet_since = self.clock.now()
         self.output.collect(batch.timed(timestamps, watermarks))
         self._emit()
 
@@ -78,7 +81,7 @@ class TimestampsAndWatermarksOperator(Operator):
             return np.maximum.accumulate(np.append(self._highest, numbers))
         if self._splits is None:
             self._splits = self._split_times()
-        now = self.environment.clock()
+        now = self.clock.now()
         self._splits.keep(batch.origin.splits, now)
         slowest = self._splits.advance(batch.origin.split, numbers, now)
         # A split that wakes up, or is new, may be behind what was promised: promises stand.
@@ -87,7 +90,7 @@ class TimestampsAndWatermarksOperator(Operator):
     def fire_processing_timers(self, now: int) -> None:
         """A split that has become idle no longer holds back the others."""
         if self._splits is not None and self.body.idleness_ms is not None:
-            self._highest = max(self._highest, self._splits.slowest(now))
+            self._highest = max(self._highest, self._splits.slowest(self.clock.now()))
             self._emit()
         super().fire_processing_timers(now)
 
@@ -100,7 +103,7 @@ class TimestampsAndWatermarksOperator(Operator):
     def idle(self) -> bool:
         """True when the stream has been quiet for longer than the strategy's idleness."""
         idleness = self.body.idleness_ms
-        return idleness is not None and self.environment.clock() - self._quiet_since >= idleness
+        return idleness is not None and self.clock.now() - self._quiet_since >= idleness
 
     def snapshot_state(self, context: StateSnapshotContext) -> None:
         self._state.update([self._highest])
@@ -111,6 +114,7 @@ class TimestampsAndWatermarksOperator(Operator):
         # The strategy travels for its assigner, which may remember rows.
         own = {
             "highest": self._highest,
+            "clock": self.clock.dump(),
             "quiet_since": self._quiet_since,
             "strategy": self.body,
             "splits": self._splits,
@@ -120,6 +124,7 @@ class TimestampsAndWatermarksOperator(Operator):
     def adopt_fields(self, fields: dict[str, Any]) -> None:
         super().adopt_fields(fields)
         self._highest = fields["highest"]
+        self.clock.load(fields["clock"])
         self._quiet_since = fields["quiet_since"]
         self.body = fields.get("strategy", self.body)
         if fields["splits"] is not None:
