@@ -17,7 +17,7 @@ from types import TracebackType
 
 import msgspec
 
-import holdfast
+from holdfast import errors
 from holdfast.errors import (
     ConfigurationError,
     FunctionError,
@@ -30,7 +30,7 @@ from holdfast.errors import (
     StateTypeError,
 )
 
-_HOLDFAST = dirname(holdfast.__file__) + sep
+_HOLDFAST = dirname(errors.__file__) + sep
 #: Parts of Holdfast that talk to other systems, which may be back at the next attempt.
 _OUTSIDE = (join(_HOLDFAST, "connectors") + sep, join(_HOLDFAST, "testing") + sep)
 #: What rows and state are checked by: the program gives what it declared not to give.
