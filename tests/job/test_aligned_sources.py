@@ -17,7 +17,7 @@ from holdfast.datastream.connectors.number_seq import NumberSequenceSource
 from holdfast.errors import EpochError, ProgramError
 from holdfast.job.aligned_sources import AlignedSources
 from holdfast.runtime.alignment import UNBOUNDED, UNKNOWN, WatermarkAlignment
-from holdfast.runtime.batch import Batch
+from holdfast.runtime.batch import Batch, Origin
 from holdfast.runtime.endpoints import SourceOperator
 from holdfast.runtime.epoch import Acknowledgement, EpochSpec, OperatorProgress
 from holdfast.runtime.interval_join import IntervalJoinOperator
@@ -291,6 +291,73 @@ def test_a_source_that_waits_reads_on_when_the_slow_one_has_ended(in_process: In
     rows = published(tmp_path / "out")
     assert len(rows) == 1_000 + 2_000
     assert [(time, watermark) for time, watermark in rows if time <= watermark] == []
+
+
+class Partitions(Source):
+    """One subtask that reads a slow split and a fast one in turns, unless one of them waits; as Kafka's does."""
+
+    bounded = True
+    max_parallelism = 1
+
+    def output_type(self) -> Any:
+        return ROW
+
+    def position_type(self) -> Any:
+        return Types.TUPLE([Types.STRING(), Types.INT()])
+
+    def create_reader(self, context: ReaderContext) -> SourceReader:
+        return _PartitionsReader(dict(context.restored or {"slow": 0, "fast": 0}))
+
+
+_STEPS = {"slow": 1, "fast": 50}
+_ROWS_OF_SPLIT = 600
+
+
+class _PartitionsReader(SourceReader):
+    def __init__(self, given: dict[str, int]) -> None:
+        self._given = given
+
+    def read(self, limit: ReadLimit) -> Iterator[Batch]:
+        budget = Budget(limit)
+        for _ in range(8):
+            left = [split for split, given in self._given.items() if given < _ROWS_OF_SPLIT]
+            for split in (split for split in left if not limit.waits(split) and budget.next_chunk()):
+                first = self._given[split]
+                times = [number * _STEPS[split] for number in range(first, first + CHUNK)]
+                self._given[split] += CHUNK
+                budget.spend(CHUNK)
+                batch = Batch([(split, time) for time in times])
+                batch.origin = Origin(split, frozenset(left), [-1] * CHUNK)
+                yield batch
+        self.ended = all(given >= _ROWS_OF_SPLIT for given in self._given.values())
+
+    def positions(self) -> list[tuple[str, int]]:
+        return sorted(self._given.items())
+
+
+@pytest.mark.parametrize("drift", [None, 300])
+def test_splits_of_one_subtask_wait_for_each_other(
+    in_process: InProcessEngine, tmp_path: Path, drift: int | None
+) -> None:
+    in_process.step = 1
+    failed: set[int] = set()
+
+    def after_epoch(spec: EpochSpec) -> None:
+        if spec.epoch in (3, 9) and spec.epoch not in failed:
+            failed.add(spec.epoch)
+            raise EpochError("a worker was lost")
+
+    in_process.after_epoch = after_epoch
+    env = environment(**settings(tmp_path)).set_parallelism(1)
+    rows = env.from_source(Partitions(), strategy(drift, idleness=200), "splits").uid("splits")
+    rows.process(WithWatermark(), PAIR).uid("met").sink_to(FileSink.json(str(tmp_path / "out"))).uid("out")
+    env.execute("splits")
+    met = published(tmp_path / "out")
+    assert [time for time, _ in met] == sorted(n * step for step in _STEPS.values() for n in range(_ROWS_OF_SPLIT))
+    assert all(time > watermark for time, watermark in met)
+    # While the slow one still has rows, a row is that far ahead of what has come of it.
+    leads = [time - watermark for time, watermark in met if _ROWS_OF_SPLIT - CHUNK > watermark > 0]
+    assert (max(leads) <= 300 + 2 * CHUNK * 50) is (drift is not None)
 
 
 def test_what_cannot_be_aligned_is_refused() -> None:

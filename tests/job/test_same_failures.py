@@ -13,6 +13,7 @@ from holdfast.common import JobClient, Types, WatermarkStrategy
 from holdfast.datastream import MapFunction
 from holdfast.datastream.connectors.file_system import FileSink
 from holdfast.errors import EpochError, HoldfastError, JobExecutionError
+from holdfast.job.failure_texts import full_text
 from holdfast.job.same_failures import FailureFingerprint, SameFailures, normalised
 from holdfast.runtime.epoch import EpochSpec
 from holdfast.runtime.failure_report import FailureReport, Place
@@ -157,6 +158,11 @@ def test_where_nothing_is_configured_the_third_time_ends_the_job(in_process: InP
     assert f'File "{__file__}"' in lines[1] and "in map" in lines[1]
     assert lines[-1] == "ZeroDivisionError: integer division or modulo by zero"
     assert "holdfast/" not in error.trace.replace(__file__, "")
+    # Over REST it is the same.
+    failure = client.get_history().failures[-1].error
+    told = full_text(failure, full=False)
+    assert told.startswith(error.trace) and f"FunctionError: {failure}" in told and "runtime/" not in told
+    assert "runtime/" in full_text(failure, full=True)
     # What is durable is published, and nothing twice.
     done = [(key, Divides().share(number)) for rows in EPOCHS[:2] for key, number in rows]
     assert published(tmp_path / "out") == sorted(done)

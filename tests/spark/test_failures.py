@@ -5,17 +5,62 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pyarrow as pa
+import pyspark
 import pytest
 
 from holdfast import errors
 from holdfast.errors import EpochError, FunctionError, HoldfastError, UnfitExecutorError
 from holdfast.runtime.envelope import FAILURE_EDGE, Header, pack, unpack_header
-from holdfast.runtime.failure_report import FailureReport, TaskTraceback, report_of, show_trace
+from holdfast.runtime.failure_report import FailureReport, Place, TaskTraceback, report_of, show_trace
 from holdfast.spark.failures import FailedBefore, TaskFailure, failure_of, raise_failure, sending_failures
 
 _KINDS = sorted(
     {name for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, HoldfastError)}
 )
+
+
+IN_A_UDF = f"""Job aborted due to stage failure: Task 0 in stage 3.0 failed 1 times, most recent failure: Lost task
+An exception was thrown from the Python worker. Please see the stack trace below.
+Traceback (most recent call last):
+  File "{pyspark.__path__[0]}/worker.py", line 1245, in main
+    process()
+  File "/app/prices.py", line 7, in price
+    return rate(row) / row.total
+           ~~~~~~~~~~^~~~~~~~~~~
+  File "/app/prices.py", line 12, in rate
+    RAISED
+KIND
+ SQLSTATE: 38000
+\tat org.apache.spark.api.python.BasePythonRunner.run
+"""
+
+
+@pytest.mark.parametrize(
+    ("kind", "of_program"),
+    [
+        ("ZeroDivisionError: division by zero", True),
+        ("shop.prices.NoPrice: none", True),
+        ("AssertionError", True),
+        ("requests.exceptions.ConnectionError: nobody answers", False),
+        ("OSError: [Errno 5]", False),
+        ("FileNotFoundError: rates.csv", True),
+    ],
+)
+def test_a_function_that_spark_calls_is_the_program_too(kind: str, of_program: bool) -> None:
+    found = failure_of(RuntimeError(IN_A_UDF.replace("KIND", kind)))
+    report = report_of(found)
+    assert type(found) is EpochError
+    assert report.place == Place("/app/prices.py", 12, "rate") and report.of_program is of_program
+    lines = report.trace(full=False).splitlines()
+    assert lines[0] == "Traceback (most recent call last):" and lines[-1] == kind
+    assert lines[1] == '  File "/app/prices.py", line 7, in price'
+    assert "worker.py" not in report.trace(full=False) and "org.apache" not in report.trace(full=False)
+    assert "org.apache" in report.trace(full=True)
+
+
+def test_a_traceback_without_the_program_says_nothing_of_it() -> None:
+    report = report_of(failure_of(RuntimeError(IN_A_UDF.replace("/app", pyspark.__path__[0]))))
+    assert report.place is None and not report.program_trace and not report.of_program
 
 
 def sent_by_a_task(error: BaseException) -> list[pa.RecordBatch]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from holdfast.runtime.alignment import HeldBack, WatermarkAlignment
 from holdfast.runtime.endpoints import SourceOperator
@@ -31,6 +32,7 @@ class AlignedReading:
             # It waits for others: there is nothing to begin another epoch for.
             source.has_more = False
             return
+        limit.waits = partial(self._timed.holds_back, held_back=held_back)
         for rows in source.read(limit):
             if held_back.stops_at(self._timed.watermark):
                 self._timed.clock.pause()

@@ -42,6 +42,11 @@ class HeldBack:
             self._bound = min(watermark + self._max_drift, MAX_WATERMARK)
         return watermark > self._bound
 
+    def stops_split_at(self, watermark: int, slowest: int) -> bool:
+        """The same for one of several splits; ``slowest`` is the watermark of the slowest of its subtask's others."""
+        beyond_group = self._bound != UNKNOWN and watermark > self._bound
+        return beyond_group or (slowest != MIN_WATERMARK and watermark > slowest + self._max_drift)
+
 
 class PausableClock:
     """Processing time that stands still while a source is held back: that nothing comes of it says nothing then, and

@@ -7,6 +7,7 @@ nor those of installed packages.
 
 from __future__ import annotations
 
+import builtins
 import sys
 import sysconfig
 import traceback
@@ -148,9 +149,19 @@ def _message_of(raised: BaseException) -> str:
 def _is_of_program(error: HoldfastError, raised: BaseException, place: Place | None, files: list[str]) -> bool:
     if not isinstance(error, FunctionError):
         return isinstance(error, _WRONG_USE)
-    if any(isinstance(each, _PASSING) and not isinstance(each, _LASTING) for each in _chain(raised)):
+    if any(_passes(type(each)) for each in _chain(raised)):
         return False
-    return (place is not None and _is_own(place.file)) or not any(file.startswith(_OUTSIDE) for file in files)
+    return (place is not None and is_own(place.file)) or not any(file.startswith(_OUTSIDE) for file in files)
+
+
+def may_pass(kind: str) -> bool:
+    """Whether an error of which only the name is known may be gone at the next attempt."""
+    named = getattr(builtins, kind.rpartition(".")[2], None)
+    return isinstance(named, type) and _passes(named)
+
+
+def _passes(kind: type) -> bool:
+    return issubclass(kind, _PASSING) and not issubclass(kind, _LASTING)
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
@@ -164,8 +175,8 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
 
 def _innermost(files: list[str]) -> int | None:
     """Which frame is the innermost of the program, or of what it called where the program cannot be told from that."""
-    outside = [number for number, file in enumerate(files) if not _is_internal(file)]
-    own = [number for number in outside if _is_own(files[number])]
+    outside = [number for number, file in enumerate(files) if not is_internal(file)]
+    own = [number for number in outside if is_own(files[number])]
     return next(reversed(own or outside), None)
 
 
@@ -178,26 +189,26 @@ def _program_trace(raised: BaseException) -> str:
 def _without_outer(trace: TracebackType | None) -> TracebackType | None:
     """From the first frame of the program on: what is around it may be Python's own."""
     start = trace
-    while start is not None and not _is_own(start.tb_frame.f_code.co_filename):
+    while start is not None and not is_own(start.tb_frame.f_code.co_filename):
         start = start.tb_next
     return start or trace
 
 
 def _drop_internal_frames(told: traceback.TracebackException | None) -> None:
     while told is not None:
-        kept = [frame for frame in told.stack if not _is_internal(frame.filename)]
+        kept = [frame for frame in told.stack if not is_internal(frame.filename)]
         told.stack = traceback.StackSummary.from_list(kept)
         if told.__cause__ is not None and told.__context__ is not told.__cause__:
             _drop_internal_frames(told.__context__)
         told = told.__cause__ or told.__context__
 
 
-def _is_internal(file: str) -> bool:
+def is_internal(file: str) -> bool:
     return file.startswith(_internal_folders()) or file.startswith("<frozen")
 
 
-def _is_own(file: str) -> bool:
-    return not _is_internal(file) and not file.startswith(_library_folders())
+def is_own(file: str) -> bool:
+    return not is_internal(file) and not file.startswith(_library_folders())
 
 
 @cache

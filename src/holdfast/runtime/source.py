@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -44,6 +44,10 @@ class ReaderContext:
     task: str = "the source"
 
 
+def _no_split(split: str) -> bool:
+    return False
+
+
 @dataclass(slots=True)
 class ReadLimit:
     """How much one subtask may read in one epoch. A source looks at it before each batch: the deadline may come early.
@@ -51,6 +55,8 @@ class ReadLimit:
 
     rows: int
     deadline: float  # time.monotonic() of the task's process
+    #: Whether a split, by the name in its batches' ``Origin``, is to wait: it is ahead of others in event time.
+    waits: Callable[[str], bool] = _no_split
 
     def stop(self) -> None:
         """No batch is wanted behind the one that was given last."""

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from holdfast.runtime.alignment import PausableClock
+from holdfast.runtime.alignment import HeldBack, PausableClock
 from holdfast.runtime.batch import Batch
 from holdfast.runtime.context import StateSnapshotContext
 from holdfast.runtime.envelope import ChannelStatus
@@ -94,6 +94,23 @@ class TimestampsAndWatermarksOperator(Operator):
             self._emit()
         super().fire_processing_timers(now)
 
+    def holds_back(self, split: str, held_back: HeldBack) -> bool:
+        """Whether a split of an aligned source is to wait for others."""
+        if self._splits is None:
+            return False
+        now = self.clock.now()
+        own, others = (self._watermark_at(highest) for highest in self._splits.lead(split, now))
+        waits = own != MIN_WATERMARK and held_back.stops_split_at(own, others)
+        if waits:
+            self._splits.wait(split, now)
+        return waits
+
+    def _watermark_at(self, highest: int) -> int:
+        bound = self._bound
+        if bound is None or highest == MIN_WATERMARK:
+            return MIN_WATERMARK
+        return max(MIN_WATERMARK, highest - bound - 1)
+
     def process_watermark(self, watermark: int) -> None:
         # Watermarks from upstream end here, but for the last one.
         if watermark == MAX_WATERMARK:
@@ -172,7 +189,7 @@ class TimestampsAndWatermarksOperator(Operator):
 
     def _emit(self) -> None:
         if self._bound is not None and self._highest != MIN_WATERMARK:
-            super().process_watermark(max(MIN_WATERMARK, self._highest - self._bound - 1))
+            super().process_watermark(self._watermark_at(self._highest))
 
 
 class ChannelWatermarks:

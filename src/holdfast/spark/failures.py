@@ -20,6 +20,7 @@ from holdfast import errors
 from holdfast.errors import EpochError, HoldfastError, UnfitExecutorError
 from holdfast.runtime.envelope import EXCHANGE_SCHEMA, FAILURE_EDGE, Header, pack, unpack_header
 from holdfast.runtime.failure_report import FailureReport, report_of, with_report
+from holdfast.spark.python_report import report_in
 
 #: What happened to the task. Lines before it say where the driver waited, "Caused by" behind it which socket broke.
 _TASK_FAILURE = re.compile(r"most recent failure: (.+)")
@@ -97,7 +98,8 @@ def failure_of(error: BaseException) -> HoldfastError:
     else:
         failure = EpochError(f"The epoch's Spark job failed: {gist(str(error)) or type(error).__name__}")
     told = "".join(traceback.format_exception(error))
-    return with_report(failure, FailureReport(type(failure).__name__, str(failure), full_trace=told))
+    unknown = FailureReport(type(failure).__name__, str(failure), full_trace=told)
+    return with_report(failure, report_in(str(error)) or unknown)
 
 
 def _not_taken_up(text: str) -> HoldfastError:
