@@ -20,7 +20,7 @@ from tests.integration.programs import PAIR, environment
 PROJECT = Path(__file__).resolve().parents[2]
 ERROR = "ZeroDivisionError: integer division or modulo by zero"
 
-PROGRAM = '''
+PROGRAM = """
 from holdfast.common import Configuration, Types
 from holdfast.datastream import MapFunction, StreamExecutionEnvironment
 
@@ -38,7 +38,7 @@ env.set_parallelism(2).enable_checkpointing(500)
 numbers = env.from_collection(list(range(30)), Types.LONG()).key_by(lambda number: number % 3)
 numbers.map(Divides(), Types.LONG()).name("divide").print()
 env.execute("dividing")
-'''
+"""
 
 
 class Divides(MapFunction):

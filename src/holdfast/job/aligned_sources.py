@@ -85,4 +85,3 @@ def _bound(alignment: WatermarkAlignment, subtask: _Subtask, active: list[tuple[
     if known is not None:
         return min(known + alignment.max_drift_ms, MAX_WATERMARK)
     return UNKNOWN if others else UNBOUNDED
-

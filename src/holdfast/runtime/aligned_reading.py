@@ -20,7 +20,7 @@ class AlignedReading:
 
     @property
     def operator_id(self) -> str:
-        """Of the operator whose watermark is looked at."""
+        """The operator whose watermark is looked at."""
         return self._timed.spec.operator_id
 
     def read(self, source: SourceOperator, limit: ReadLimit, bound: int) -> Iterator[int]:

@@ -63,7 +63,7 @@ class Place(msgspec.Struct, frozen=True):
 
     @property
     def stable(self) -> str:
-        """The same on every executor: Spark puts the files of a program into a folder of each."""
+        """What it is on every executor: Spark puts the files of a program into a folder of each."""
         return f"{basename(self.file)}:{self.line}:{self.function}"
 
 
