@@ -43,7 +43,7 @@ class HeldBack:
         return watermark > self._bound
 
     def stops_split_at(self, watermark: int, slowest: int) -> bool:
-        """Whether one of several splits is to wait; ``slowest`` is the watermark of the slowest other of its subtask."""
+        """Whether one of several splits is to wait; ``slowest`` is the watermark of the slowest other one."""
         beyond_group = self._bound != UNKNOWN and watermark > self._bound
         return beyond_group or (slowest != MIN_WATERMARK and watermark > slowest + self._max_drift)
 
