@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ import pytest
 
 from holdfast.common import Duration, TimestampAssigner, Types, WatermarkStrategy
 from holdfast.connectors.reading import Budget
-from holdfast.datastream import ProcessFunction, ProcessJoinFunction
+from holdfast.datastream import ProcessJoinFunction
 from holdfast.datastream.connectors.file_system import FileSink
 from holdfast.datastream.connectors.number_seq import NumberSequenceSource
 from holdfast.errors import EpochError, ProgramError
@@ -29,8 +29,7 @@ from holdfast.state.handles import OperatorRecord, SubtaskSnapshot
 from holdfast.testing.in_process import InProcessEngine
 from tests.integration.programs import environment, published
 from tests.job.counting import settings
-
-ROW = Types.TUPLE([Types.STRING(), Types.LONG()])
+from tests.job.ticking import PAIR, ROW, Ticks, WithWatermark, strategy
 
 # -- bounds
 
@@ -111,57 +110,6 @@ def test_times_at_the_end_of_the_scale_do_not_overflow() -> None:
 # -- jobs
 
 
-class Ticks(Source):
-    """Rows whose event times go up by ``step``, in batches of ``chunk``; only so many in an epoch, if told."""
-
-    bounded = True
-    max_parallelism = 1
-
-    def __init__(self, name: str, times: Sequence[int], chunk: int = 10, an_epoch: int | None = None) -> None:
-        self.name, self.times, self.chunk, self.an_epoch = name, list(times), chunk, an_epoch
-
-    def output_type(self) -> Any:
-        return ROW
-
-    def position_type(self) -> Any:
-        return int
-
-    def create_reader(self, context: ReaderContext) -> SourceReader:
-        return _TicksReader(self, context.restored[0] if context.restored else 0)
-
-
-class _TicksReader(SourceReader):
-    def __init__(self, source: Ticks, position: int) -> None:
-        self._source, self._position = source, position
-
-    def read(self, limit: ReadLimit) -> Iterator[Batch]:
-        budget, left = Budget(limit), self._source.an_epoch or len(self._source.times)
-        while rows := min(budget.next_chunk(), self._source.chunk, left):
-            times = self._source.times[self._position : self._position + rows]
-            if not times:
-                break
-            self._position += len(times)
-            left -= len(times)
-            budget.spend(len(times))
-            yield Batch([(self._source.name, time) for time in times])
-        self.ended = self._position >= len(self._source.times)
-
-    def positions(self) -> list[int]:
-        return [self._position]
-
-
-class Time(TimestampAssigner):
-    def extract_timestamp(self, value: tuple[str, int], record_timestamp: int) -> int:
-        return value[1]
-
-
-def strategy(drift: int | None, idleness: int | None = None) -> WatermarkStrategy:
-    made = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Time())
-    if idleness is not None:
-        made = made.with_idleness(Duration.of_millis(idleness))
-    return made if drift is None else made.with_watermark_alignment("g", Duration.of_millis(drift))
-
-
 class OwnTime(TimestampAssigner):
     def extract_timestamp(self, value: int, record_timestamp: int) -> int:
         return value
@@ -182,7 +130,6 @@ class Pairs(ProcessJoinFunction):
 #: One goes on by 1 ms with a row, the other by 50: all of it would be read long before the first is through.
 SLOW, FAST = range(0, 2_000), range(0, 2_000 * 50, 50)
 DRIFT, CHUNK = 400, 10
-PAIR = Types.TUPLE([Types.LONG(), Types.LONG()])
 
 
 def expected() -> list[tuple[int, int]]:
@@ -268,13 +215,6 @@ def test_a_source_stops_in_its_task_whatever_is_chained(
     client.get_job_execution_result().result(60)
     assert max(rows for _, rows in kept) <= DRIFT // 50 + 2 * CHUNK + 50
     assert published(tmp_path / "out") == expected()
-
-
-class WithWatermark(ProcessFunction):
-    """The time of each row, and the watermark that it met."""
-
-    def process_element(self, value: Any, ctx: ProcessFunction.Context) -> Iterable[Any]:
-        yield value[1], ctx.timer_service().current_watermark()
 
 
 def test_a_source_that_waits_reads_on_when_the_slow_one_has_ended(in_process: InProcessEngine, tmp_path: Path) -> None:
