@@ -29,7 +29,7 @@ from holdfast.state.handles import OperatorRecord, SubtaskSnapshot
 from holdfast.testing.in_process import InProcessEngine
 from tests.integration.programs import environment, published
 from tests.job.counting import settings
-from tests.job.ticking import PAIR, ROW, Ticks, WithWatermark, strategy
+from tests.job.ticking import PAIR, ROW, Ticks, Time, WithWatermark, strategy
 
 # -- bounds
 
@@ -307,6 +307,10 @@ def test_what_cannot_be_aligned_is_refused() -> None:
         rows.map(lambda row: row, ROW).assign_timestamps_and_watermarks(strategy(10))
     with pytest.raises(ProgramError, match="right behind the source"):
         rows.rebalance().assign_timestamps_and_watermarks(strategy(10))
+    # Without watermarks there is nothing to align: nobody waits for it.
+    without = WatermarkStrategy.no_watermarks().with_timestamp_assigner(Time())
+    rows.assign_timestamps_and_watermarks(without.with_watermark_alignment("g", Duration.of_millis(1)))
+    assert all(node.alignment is None for node in env.get_stream_graph().nodes)
     plain = WatermarkStrategy.for_monotonous_timestamps()
     with pytest.raises(ProgramError, match="expected a name"):
         plain.with_watermark_alignment("", Duration.of_millis(1))

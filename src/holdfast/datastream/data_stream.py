@@ -137,7 +137,7 @@ class DataStream(StreamSettings, StreamEnds):
             [self._connection()],
             event_time=True,
         )
-        if watermark_strategy.alignment is not None:
+        if watermark_strategy.alignment is not None and watermark_strategy.bound_ms is not None:
             align(node, watermark_strategy.alignment)
         return DataStream(self._environment, node)
 
