@@ -52,7 +52,8 @@ class HoldfastError(Exception):
 
     def at(self, **known: str) -> Self:
         """This error, with parts of its place as texts for people: ``task``, ``operator``, ``key``, ``state`` and
-        ``row``. What is known already stays: whoever is nearer knows better.
+        ``row``; and ``operator_id``, by which failures of one operator are known. What is known already stays: whoever
+        is nearer knows better.
         """
         self.__dict__["place"] = {**known, **self.place}
         return self
@@ -217,4 +218,9 @@ class JobEndedError(HoldfastError):
 
 
 class JobExecutionError(HoldfastError):
-    """The job ended in FAILED. The cause is chained."""
+    """The job ended in FAILED. The cause is chained.
+
+    ``trace`` is what there is to see of where the program failed: its own frames, from a task of another process too.
+    """
+
+    trace: str = ""

@@ -68,9 +68,15 @@ from holdfast.state.layout import group_bytes, groups_end
 from holdfast.state.store import LocalStore
 from holdfast.state.strategies import PreparedSnapshot, SnapshotStrategy, empty_frame
 """
+_TIMES = """
+from holdfast.common import Duration, TimestampAssigner, WatermarkStrategy
+
+OrderTime = type("OrderTime", (TimestampAssigner,), {"extract_timestamp": lambda self, value, time: value[1]})
+"""
 #: What makes the names that a part uses: in front of it. By page, and place among the parts of that page.
 PREPARED = {
     ("docs/reference/state.md", 0): "",
+    ("docs/reference/windows.md", 0): _TIMES,
     ("docs/how-to/add-a-type.md", 0): "",
     ("docs/how-to/keep-operator-state.md", 0): _STREAMS + _WRAPPED,
     ("docs/how-to/recover-from-a-checkpoint.md", 0): _STREAMS,

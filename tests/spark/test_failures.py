@@ -2,44 +2,81 @@
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Iterator
 
 import pyarrow as pa
+import pyspark
 import pytest
 
 from holdfast import errors
 from holdfast.errors import EpochError, FunctionError, HoldfastError, UnfitExecutorError
 from holdfast.runtime.envelope import FAILURE_EDGE, Header, pack, unpack_header
-from holdfast.spark.failures import (
-    FailedBefore,
-    TaskTraceback,
-    failure_of,
-    raise_failure,
-    reporting_failures,
-    sending_failures,
-)
-
-
-def as_spark_tells_it(raised: BaseException) -> RuntimeError:
-    """An error of the driver whose text holds the task's traceback among lines of Spark's own."""
-    text = "".join(traceback.format_exception(raised))
-    return RuntimeError(
-        f"Job aborted due to stage failure: Task 1 in stage 3.0 failed 1 times:\n{text}\n\tat org.apache.spark.Executor"
-    )
-
-
-def raised_in_a_task(error: BaseException) -> BaseException:
-    try:
-        with reporting_failures():
-            raise error
-    except BaseException as raised:
-        return raised
-
+from holdfast.runtime.failure_report import FailureReport, Place, TaskTraceback, report_of, show_trace
+from holdfast.spark.failures import FailedBefore, TaskFailure, failure_of, raise_failure, sending_failures
 
 _KINDS = sorted(
     {name for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, HoldfastError)}
 )
+
+
+IN_A_UDF = f"""Job aborted due to stage failure: Task 0 in stage 3.0 failed 1 times, most recent failure: Lost task
+An exception was thrown from the Python worker. Please see the stack trace below.
+Traceback (most recent call last):
+  File "{pyspark.__path__[0]}/worker.py", line 1245, in main
+    process()
+  File "/app/prices.py", line 7, in price
+    return rate(row) / row.total
+           ~~~~~~~~~~^~~~~~~~~~~
+  File "/app/prices.py", line 12, in rate
+    RAISED
+KIND
+ SQLSTATE: 38000
+\tat org.apache.spark.api.python.BasePythonRunner.run
+"""
+
+
+@pytest.mark.parametrize(
+    ("kind", "of_program"),
+    [
+        ("ZeroDivisionError: division by zero", True),
+        ("shop.prices.NoPrice: none", True),
+        ("AssertionError", True),
+        ("requests.exceptions.ConnectionError: nobody answers", False),
+        ("OSError: [Errno 5]", False),
+        ("FileNotFoundError: rates.csv", True),
+    ],
+)
+def test_a_function_that_spark_calls_is_the_program_too(kind: str, of_program: bool) -> None:
+    found = failure_of(RuntimeError(IN_A_UDF.replace("KIND", kind)))
+    report = report_of(found)
+    assert type(found) is EpochError
+    assert report.place == Place("/app/prices.py", 12, "rate") and report.of_program is of_program
+    lines = report.trace(full=False).splitlines()
+    assert lines[0] == "Traceback (most recent call last):" and lines[-1] == kind
+    assert lines[1] == '  File "/app/prices.py", line 7, in price'
+    assert "worker.py" not in report.trace(full=False) and "org.apache" not in report.trace(full=False)
+    assert "org.apache" in report.trace(full=True)
+
+
+def test_a_traceback_without_the_program_says_nothing_of_it() -> None:
+    report = report_of(failure_of(RuntimeError(IN_A_UDF.replace("/app", pyspark.__path__[0]))))
+    assert report.place is None and not report.program_trace and not report.of_program
+
+
+def sent_by_a_task(error: BaseException) -> list[pa.RecordBatch]:
+    def send() -> Iterator[pa.RecordBatch]:
+        raise error
+        yield
+
+    return list(sending_failures(send(), [3, 5]))
+
+
+def raised_again(error: BaseException) -> HoldfastError:
+    """An error of a task, as the driver raises it."""
+    (batch,) = sent_by_a_task(error)
+    with pytest.raises(HoldfastError) as raised:
+        raise_failure([batch.column("payload")[0].as_py()])
+    return raised.value
 
 
 @pytest.mark.parametrize("kind", _KINDS)
@@ -47,7 +84,7 @@ def test_every_error_of_ours_comes_back_as_what_it_is(kind: str) -> None:
     cls = getattr(errors, kind)
     error = HoldfastError.__new__(cls)
     Exception.__init__(error, 'operator \'Average\': the row was {"a": "}"}; Grüße\nin two lines')
-    found = failure_of(as_spark_tells_it(raised_in_a_task(error)))
+    found = raised_again(error)
     assert type(found) is cls
     assert str(found) == str(error)
 
@@ -55,26 +92,24 @@ def test_every_error_of_ours_comes_back_as_what_it_is(kind: str) -> None:
 def test_notes_become_part_of_the_message() -> None:
     error = errors.StateTypeError("a value of another type")
     error.add_note("in operator 'Average', subtask 1/2")
-    found = failure_of(as_spark_tells_it(raised_in_a_task(error)))
-    assert str(found) == "a value of another type; in operator 'Average', subtask 1/2"
+    assert str(raised_again(error)) == "a value of another type; in operator 'Average', subtask 1/2"
 
 
-def test_the_cause_is_sparks_own_error() -> None:
-    outer = as_spark_tells_it(raised_in_a_task(FunctionError("x")))
-    assert failure_of(outer).__cause__ is outer
+def test_an_error_brings_what_is_known_of_it() -> None:
+    error = FunctionError("x")
+    error.__cause__ = ValueError("no")
+    found = report_of(raised_again(error.at(operator_id="abc")))
+    assert (found.kind, found.message, found.operator, found.of_program) == ("ValueError", "no", "abc", True)
 
 
-def test_errors_of_others_pass_a_task_unchanged() -> None:
-    error = KeyError("x")
-    assert raised_in_a_task(error) is error
-    assert not hasattr(error, "__notes__")
-
-
-def test_an_error_without_a_mark_is_a_failed_epoch_with_its_first_line() -> None:
+def test_an_error_of_spark_is_a_failed_epoch_with_its_first_line() -> None:
     found = failure_of(RuntimeError("\n  Job aborted: executor 3 lost\n more"))
     assert type(found) is EpochError
     assert "Job aborted: executor 3 lost" in str(found)
     assert "more" not in str(found)
+    report = report_of(found)
+    # Its lines are there for whoever asks, and it is nothing that the program did.
+    assert "more" in report.trace(full=True) and not report.trace(full=False) and not report.of_program
 
 
 def test_an_error_without_text_is_named_by_its_kind() -> None:
@@ -87,14 +122,14 @@ def test_our_own_errors_on_the_driver_stay_as_they_are() -> None:
 
 
 def test_an_unknown_kind_is_still_an_error_of_ours() -> None:
-    found = failure_of(RuntimeError('holdfast-failure:{"kind":"FutureError","message":"from a newer worker"}'))
+    found = TaskFailure("FutureError", "from a newer worker", FailureReport("FutureError", "")).restored()
     assert type(found) is HoldfastError
     assert str(found) == "from a newer worker"
 
 
 def test_errors_with_a_constructor_of_their_own_come_back() -> None:
     error = errors.CorruptFileError("chk-1/file", "the checksum differs")
-    found = failure_of(as_spark_tells_it(raised_in_a_task(error)))
+    found = raised_again(error)
     assert type(found) is errors.CorruptFileError
     assert str(found) == str(error)
 
@@ -132,14 +167,6 @@ def test_a_host_that_is_short_of_memory_for_a_moment_is_a_failed_epoch() -> None
     assert type(failure_of(RuntimeError(text))) is EpochError
 
 
-def sent_by_a_task(error: BaseException) -> list[pa.RecordBatch]:
-    def send() -> Iterator[pa.RecordBatch]:
-        raise error
-        yield
-
-    return list(sending_failures(send(), [3, 5]))
-
-
 def test_a_failure_goes_to_every_task_of_the_next_level_and_from_there_to_the_driver() -> None:
     (batch,) = sent_by_a_task(errors.StoreVersionError("the store is at epoch 3"))
     assert batch.column("slot").to_pylist() == [3, 5]
@@ -149,6 +176,7 @@ def test_a_failure_goes_to_every_task_of_the_next_level_and_from_there_to_the_dr
     assert again == batch
     with pytest.raises(errors.StoreVersionError, match="the store is at epoch 3") as raised:
         raise_failure([pack(Header(), b"an acknowledgement"), payload])
+    show_trace(raised.value, full=True)
     assert isinstance(raised.value.__cause__, TaskTraceback)
     assert "in send" in str(raised.value.__cause__)
 

@@ -251,7 +251,7 @@ class CheckpointCoordinator:
         pending.discard()
         self._ended.append(checkpoint_id)
         text = f"{reason.text} {message}".rstrip()
-        course.log_aborted(pending, text)
+        course.log_aborted(pending, reason, text)
         self.statistics.failed(checkpoint_id, reason, text, self._clock())
         if pending.request.checkpoint_type is not SnapshotType.SAVEPOINT:
             self._notifications.append(Notification(NotificationKind.ABORTED, checkpoint_id))

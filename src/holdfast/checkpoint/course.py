@@ -7,6 +7,7 @@ import logging
 from holdfast.checkpoint.completed import CompletedCheckpoint
 from holdfast.checkpoint.job import JobFacts
 from holdfast.checkpoint.pending import PendingCheckpoint
+from holdfast.checkpoint.reasons import CheckpointFailureReason
 from holdfast.state.handles import SubtaskSnapshot
 
 _log = logging.getLogger(__name__)
@@ -51,6 +52,9 @@ def log_completed(pending: PendingCheckpoint, completed: CompletedCheckpoint) ->
         )
 
 
-def log_aborted(pending: PendingCheckpoint, text: str) -> None:
+def log_aborted(pending: PendingCheckpoint, reason: CheckpointFailureReason, text: str) -> None:
     told = f"Trigger {pending.request.trigger_id}: " if pending.request.trigger_id else ""
-    _log.warning("%sCheckpoint %d was aborted: %s", told, pending.checkpoint_id, text)
+    # That an attempt failed is told by itself, and nobody asked for this checkpoint.
+    implied = reason is CheckpointFailureReason.EPOCH_FAILED and not told
+    level = logging.INFO if implied else logging.WARNING
+    _log.log(level, "%sCheckpoint %d was aborted: %s", told, pending.checkpoint_id, text)

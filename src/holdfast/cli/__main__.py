@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 
+from holdfast.cli.errors import told
 from holdfast.errors import HoldfastError, MissingExtraError
 
 #: What argument parsing ends with; Flink has one code for all errors.
@@ -21,7 +22,7 @@ def main() -> None:
             raise MissingExtraError(package, "cli", "The command line") from error
         app(prog_name="holdfast")
     except HoldfastError as error:
-        print(error, file=sys.stderr)
+        print(told(error), file=sys.stderr)
         sys.exit(1)
     except SystemExit as end:
         sys.exit(1 if end.code == _USAGE_ERROR else end.code)

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from holdfast.errors import HoldfastError
+from holdfast.errors import HoldfastError, JobExecutionError
+
+
+def told(error: HoldfastError) -> str:
+    """What a command ends with; of a job that failed, the program's own lines first."""
+    trace = error.trace.rstrip() if isinstance(error, JobExecutionError) else ""
+    return f"{trace}\n\n{error}" if trace else str(error)
 
 
 class CommandError(HoldfastError):

@@ -8,6 +8,8 @@ import signal
 import sys
 from pathlib import Path
 
+from holdfast.cli.errors import told
+from holdfast.errors import JobExecutionError
 from holdfast.server.driver import await_jobs
 
 
@@ -24,7 +26,11 @@ def main() -> None:
     logging.getLogger("holdfast").setLevel(logging.INFO)
     # So that a driver that is told to end leaves no record behind.
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
-    run_program(sys.argv[1], sys.argv[2:])
+    try:
+        run_program(sys.argv[1], sys.argv[2:])
+    except JobExecutionError as error:
+        print(told(error), file=sys.stderr)
+        sys.exit(1)
 
 
 if __name__ == "__main__":

@@ -233,6 +233,15 @@ EXPONENTIAL_ATTEMPTS: Option[int | None] = Option(
     least=1,
     default_text="no limit",
 )
+SAME_FAILURES: Option[int | None] = Option(
+    "holdfast.restart.same-failures",
+    INTEGER,
+    None,
+    "The program may fail in the same way (error, operator, line) so often without a completed checkpoint in between; "
+    "then the job fails. 0 is without end.",
+    least=0,
+    default_text="3 where no restart strategy is configured, else without end",
+)
 
 RECOVERY_PATH: Option[str | None] = Option(
     _RECOVERY + "path",
@@ -379,6 +388,12 @@ JOB_ID: Option[str | None] = Option(
     "Fixed id of the job: a driver that starts again with it finds the checkpoints of the one before. A job that has "
     "ended is not begun anew under its id.",
     default_text="a new one for each execution",
+)
+FULL_TRACES: Option[bool] = Option(
+    "holdfast.errors.full-traces",
+    BOOLEAN,
+    False,
+    "Failures are told with all frames, those of Holdfast, PySpark and Java too.",
 )
 ENVELOPE_BYTES: Option[int] = Option(
     "holdfast.exchange.envelope-bytes",

@@ -8,7 +8,7 @@ from holdfast.common.options import ALL, WITHOUT_EFFECT
 _SECTIONS = (
     ("Checkpoints", ("execution.checkpointing.",)),
     ("Recovery", ("execution.state-recovery.", "holdfast.recovery.")),
-    ("Restart strategies", ("restart-strategy.",)),
+    ("Restart strategies", ("restart-strategy.", "holdfast.restart.")),
     ("High availability", ("high-availability.", "zookeeper.", "holdfast.zookeeper.")),
     ("RocksDB", ("state.backend.rocksdb.",)),
     ("State", ("state.", "holdfast.state.")),

@@ -19,6 +19,7 @@ from holdfast.types.settings import (
     ExecutionMode,
     ExponentialDelaySettings,
     FailureRateSettings,
+    FailureSettings,
     FixedDelaySettings,
     LeaseSettings,
     NoRestartSettings,
@@ -41,6 +42,9 @@ _OLDER_BACKENDS: dict[str, tuple[str, StorageKind | None]] = {
     "hashmap": ("heap", None),
 }
 
+#: How often a program may fail in the same way where nothing is said about restarts.
+_SAME_FAILURES = 3
+
 
 @dataclass(frozen=True)
 class ParsedSettings:
@@ -61,6 +65,7 @@ class ParsedSettings:
     chaining: bool
     zookeeper: ZooKeeperSettings | None
     text_form: TextForm
+    failures: FailureSettings
 
 
 def parse_settings(configuration: Configuration) -> ParsedSettings:
@@ -88,6 +93,7 @@ def parse_settings(configuration: Configuration) -> ParsedSettings:
         chaining=configuration.get(options.OPERATOR_CHAINING),
         zookeeper=_zookeeper_of_job(configuration),
         text_form=configuration.get(options.TEXT_FORM),
+        failures=failure_settings(configuration),
     )
 
 
@@ -184,6 +190,14 @@ def restart_settings(configuration: Configuration, checkpointing: bool) -> Resta
             configuration.get(options.FAILURE_RATE_DELAY),
         )
     return _exponential_delay(configuration)
+
+
+def failure_settings(configuration: Configuration) -> FailureSettings:
+    """What was said about restarts holds: without a word a program that fails as before is not restarted for ever."""
+    limit = configuration.get(options.SAME_FAILURES)
+    if limit is None and not any(key.lower().startswith("restart-strategy") for key in configuration.key_set()):
+        limit = _SAME_FAILURES
+    return FailureSettings(limit or None, configuration.get(options.FULL_TRACES))
 
 
 def backend_settings(configuration: Configuration) -> BackendSettings:

@@ -9,6 +9,7 @@ from typing import Any
 from holdfast.common.coverage import answer_missing_names as _answer_missing_names
 from holdfast.common.time import Duration
 from holdfast.errors import ProgramError
+from holdfast.runtime.alignment import WatermarkAlignment
 
 _answer_missing_names(__name__)
 
@@ -50,6 +51,7 @@ class WatermarkStrategy:
     bound_ms: int | None = None
     timestamp_assigner: TimestampAssigner | None = None
     idleness_ms: int | None = None
+    alignment: WatermarkAlignment | None = None
 
     @property
     def timestamp_column(self) -> str | int | None:
@@ -88,3 +90,23 @@ class WatermarkStrategy:
         if timeout <= 0:
             raise ProgramError(f"The idle timeout is {timeout} ms; it must be above 0")
         return replace(self, idleness_ms=timeout)
+
+    def with_watermark_alignment(
+        self,
+        watermark_group: str,
+        max_allowed_watermark_drift: Duration,
+        update_interval: Duration | None = None,
+    ) -> WatermarkStrategy:
+        """Sources of one group wait for each other: one whose watermark is further ahead of the slowest than the drift
+        is not read. Bounds are updated with every epoch, whatever the interval.
+        """
+        if not isinstance(watermark_group, str) or not watermark_group:
+            raise ProgramError(f"The watermark group is {watermark_group!r}; expected a name, such as 'orders'.")
+        drift = max_allowed_watermark_drift.to_millis()
+        interval = 1_000 if update_interval is None else update_interval.to_millis()
+        if drift < 0 or interval <= 0:
+            raise ProgramError(
+                f"Watermarks may drift by {drift} ms, and are updated every {interval} ms; expected a drift that is "
+                "not negative and an interval above 0."
+            )
+        return replace(self, alignment=WatermarkAlignment(watermark_group, drift, interval))

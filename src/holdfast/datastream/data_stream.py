@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, overload
 from holdfast.common.coverage import answer_missing_names, refusal
 from holdfast.common.execution_config import ExecutionConfig
 from holdfast.common.watermark_strategy import WatermarkStrategy
+from holdfast.datastream.aligned import align
 from holdfast.datastream.broadcast_stream import BroadcastConnectedStream, BroadcastStream
 from holdfast.datastream.closeable_iterator import CloseableIterator
 from holdfast.datastream.column_functions import aggregation_of, check_columns, check_event_times, check_times
@@ -144,6 +145,8 @@ class DataStream(StreamSettings, StreamEnds):
             [self._connection()],
             event_time=True,
         )
+        if watermark_strategy.alignment is not None and watermark_strategy.bound_ms is not None:
+            align(node, watermark_strategy.alignment)
         return DataStream(self._environment, node)
 
     def project(self, *field_indexes: int) -> DataStream:

@@ -295,6 +295,7 @@ class StreamExecutionEnvironment(ProgramFiles, SettingsWithoutEffect):
             dependencies=parsed.dependencies,
             zookeeper=parsed.zookeeper,
             text_form=parsed.text_form,
+            failures=parsed.failures,
         )
 
     def get_execution_plan(self) -> str:

@@ -23,6 +23,7 @@ from holdfast.types.settings import (
     BackendSettings,
     CheckpointSettings,
     EpochSettings,
+    FailureSettings,
     ProgramSettings,
     RecoverySettings,
     RestartSettings,
@@ -54,6 +55,7 @@ class JobSettings:
     #: None: without standby drivers.
     zookeeper: ZooKeeperSettings | None = None
     text_form: TextForm = TextForm.FLINK
+    failures: FailureSettings = field(default_factory=FailureSettings)
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,12 +120,14 @@ def build_job_graph(
         require_uids(graph)
     ids = _operator_ids(graph)
     operators: dict[Node, JobOperator] = {}
+    aligned = {node.inputs[0].source: node for node in graph.nodes if node.alignment is not None}
     for node in graph.nodes:
         if isinstance(node.body, TwoPhaseCommitSink):
             node.body.bind_checkpoint_directory(settings.checkpoint.directory)
             node.body.bind_publication(settings.checkpoint.publishes)
             node.body.bind_text_form(settings.text_form)
-        operators[node] = _operator(node, ids[node], parallelism, settings.max_parallelism, adopted or {})
+        wanted = _wanted_parallelism(node, aligned)
+        operators[node] = _operator(node, wanted, ids[node], parallelism, settings.max_parallelism, adopted or {})
     edges = tuple(
         _edge(connection, operators[connection.source], operators[node])
         for node in graph.nodes
@@ -132,10 +136,32 @@ def build_job_graph(
     return JobGraph(job_id, name, tuple(operators.values()), edges, settings)
 
 
+def _wanted_parallelism(node: Node, aligned: Mapping[Node, Node]) -> int | None:
+    """What the program sets. An aligned source and what gives its rows event times are one in that: for a PyFlink
+    program they are one operator.
+    """
+    source = node.inputs[0].source if node.alignment is not None else node
+    timed = aligned.get(source)
+    if timed is None:
+        return node.parallelism
+    if None not in (source.parallelism, timed.parallelism) and source.parallelism != timed.parallelism:
+        raise ProgramError(
+            f"The source '{source.name}' is to run with {source.parallelism} subtasks, and its watermarks with "
+            f"{timed.parallelism}: with_watermark_alignment() needs one parallelism for both. Set it once, behind the "
+            "watermark strategy."
+        )
+    return source.parallelism or timed.parallelism
+
+
 def _operator(
-    node: Node, operator_id: str, default_parallelism: int, job_maximum: int | None, adopted: Mapping[str, int]
+    node: Node,
+    wanted: int | None,
+    operator_id: str,
+    default_parallelism: int,
+    job_maximum: int | None,
+    adopted: Mapping[str, int],
 ) -> JobOperator:
-    parallelism = node.parallelism or min(default_parallelism, node.parallelism_limit or default_parallelism)
+    parallelism = wanted or min(default_parallelism, node.parallelism_limit or default_parallelism)
     if node.parallelism_limit is not None and parallelism > node.parallelism_limit:
         raise ProgramError(
             f"'{node.name}' runs with at most {node.parallelism_limit} subtasks, and {parallelism} were asked for."

@@ -98,6 +98,7 @@ def plan_job_of(graph: JobGraph, program: StreamGraph, store_name: str) -> Job:
             if isinstance(o.node.body, (Source, SourceFunction)) and not o.node.body.bounded
         ),
         zookeeper=settings.zookeeper,
+        failures=settings.failures,
         replan=replan,
     )
 

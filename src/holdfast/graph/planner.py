@@ -50,6 +50,8 @@ def _in_order(graph: JobGraph, chained: set[JobEdge]) -> list[JobEdge]:
 def _can_chain(graph: JobGraph, edge: JobEdge) -> bool:
     """Neighbours with one row path between them run in one task, by a call."""
     source, target = edge.source.node, edge.target.node
+    if target.alignment is not None:
+        return True  # the source stops in its task at the watermark behind it
     return (
         graph.settings.chaining
         and edge.partitioner.chainable
@@ -154,6 +156,7 @@ def _operator_spec(graph: JobGraph, operator: JobOperator) -> OperatorSpec:
         side_outputs={tag.tag_id: tag.type_info for tag in tags},
         generic_types=graph.settings.program.generic_types,
         watermark_interval_ms=graph.settings.program.watermark_interval_ms,
+        alignment=node.alignment,
     )
 
 

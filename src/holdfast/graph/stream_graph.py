@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from holdfast.errors import ProgramError
+from holdfast.runtime.alignment import WatermarkAlignment
 from holdfast.runtime.event_time_column import EventTimeColumn
 from holdfast.runtime.local_aggregation import Combination
 from holdfast.runtime.output_tag import OutputTag
@@ -75,6 +76,8 @@ class Node:
     uid_hash: str | None = None
     #: Its rows carry event timestamps.
     event_time: bool = False
+    #: Set where it gives the rows of a source event times, and is held back with others: it runs in the source's tasks.
+    alignment: WatermarkAlignment | None = None
     #: False after disable_chaining: neither side is chained.
     chainable: bool = True
     #: True after start_new_chain: not chained to its input.

@@ -17,6 +17,7 @@ from holdfast.checkpoint.triggers import SnapshotTrigger
 from holdfast.errors import CheckpointError, PartialOutputError, StorageError, TransactionError
 from holdfast.failpoints import failpoint
 from holdfast.job.acceptance import accept_epoch
+from holdfast.job.aligned_sources import AlignedSources
 from holdfast.job.checkpoints import JobCheckpoints
 from holdfast.job.control import JobControl
 from holdfast.job.engine import EngineSession, TakenInputs
@@ -87,6 +88,7 @@ class Attempt:
         self._idle_since: int | None = None
         self._pace = Pace(context.job.epoch)
         self._quiet = QuietSources(context.job.endless_sources, context.clock)
+        self._aligned = AlignedSources(self._job.plan.operators(), point.operators if point is not None else ())
         self._ended = False
         #: The epoch in which the input ended.
         self._last_epoch: int | None = None
@@ -222,6 +224,7 @@ class Attempt:
             close=close,
             drain=drain,
             upload_wait_seconds=self._upload_wait_ms(read_sources) / 1000,
+            watermark_bounds=self._aligned.bounds(),
         )
 
     def _upload_wait_ms(self, read_sources: bool) -> int:
@@ -232,6 +235,7 @@ class Attempt:
         """Note what the tasks told; the rows that sources read."""
         history = self._context.history
         self._context.graph.take_in(acknowledgements)
+        self._aligned.take_in(acknowledgements)
         timers = [a.next_timer for a in acknowledgements if a.next_timer is not None]
         self._next_timer = min(timers, default=None)
         own = [a for a in acknowledgements if a.group == 0]
@@ -294,7 +298,8 @@ class Attempt:
         if self._idle_since is None or not self._quiet.visible or self._called() or self._context.control.cancelled:
             return False
         self._checkpoints.settle()
-        if self._context.checkpoints.coordinator.has_notifications:
+        # What a source was held back from is nothing new, and not read yet.
+        if self._aligned or self._context.checkpoints.coordinator.has_notifications:
             return False
         return self._quiet.had_nothing_since(self._idle_since)
 

@@ -17,6 +17,7 @@ from holdfast.state.handles import StateMigrated
 from holdfast.types.settings import (
     CheckpointSettings,
     EpochSettings,
+    FailureSettings,
     RecoverySettings,
     RestartSettings,
     ZooKeeperSettings,
@@ -73,6 +74,7 @@ class Job:
     endless_sources: tuple[Source | SourceFunction, ...] = ()
     #: None: a job is led by the driver that holds the lock of its directory.
     zookeeper: ZooKeeperSettings | None = None
+    failures: FailureSettings = field(default_factory=FailureSettings)
     #: This job with another parallelism, for operators that set none of their own. ProgramError where that cannot
     #: be.
     replan: Callable[[int], Job] | None = None

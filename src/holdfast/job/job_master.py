@@ -10,7 +10,7 @@ from typing import NoReturn
 
 from holdfast.checkpoint.job_end import JobEnd
 from holdfast.checkpoint.reasons import CheckpointFailureReason
-from holdfast.checkpoint.restart import RestartStrategy, strategy_for
+from holdfast.checkpoint.restart import RestartDecision, RestartStrategy, strategy_for
 from holdfast.errors import (
     HoldfastError,
     JobExecutionError,
@@ -27,9 +27,12 @@ from holdfast.job.checkpoints import JobCheckpoints
 from holdfast.job.control import JobCancelled, JobControl
 from holdfast.job.engine import Engine, EngineSession
 from holdfast.job.execution_graph import ExecutionGraph, ExecutionState
+from holdfast.job.failure_texts import cannot_help, failed_attempt
 from holdfast.job.job import FailureRecord, Job, JobHistory, JobStatus
 from holdfast.job.restore_point import RestorePoint
+from holdfast.job.same_failures import Repetition, SameFailures
 from holdfast.job.transactions import SinkTransactions
+from holdfast.runtime.failure_report import report_of, show_trace
 
 logger = logging.getLogger(__name__)
 
@@ -53,6 +56,7 @@ class JobMaster:
         self._status_lock = threading.Lock()
         self._set_status(JobStatus.CREATED)
         self._moves = 0
+        self._same = SameFailures(job.failures.same_failures)
         self._completed_at_move = -1
         self._unfinished = False
         self._executors = 0
@@ -211,6 +215,7 @@ class JobMaster:
                 raise
             except Exception as error:
                 failure = self._engine.failure_of(error)
+                show_trace(failure, self.job.failures.full_traces)
                 if self.checkpoints.ending is not None:
                     return self._bring_about(context, self.checkpoints.ending, failure)
                 if context.session.is_gone:
@@ -278,18 +283,34 @@ class JobMaster:
         if self._is_hopeless(failure):
             self._unfinished = isinstance(failure, _WRONG_PROGRAM)
             self._give_up(failure, "another attempt cannot mend it")
-        if isinstance(failure, StoreVersionError) and self._free_move():
-            delay, reason = 0, "state moved without a loss"
-        else:
-            decision = strategy.on_failure(self._engine.clock())
-            if not decision.restart:
-                self._give_up(failure, decision.reason)
-            delay, reason = decision.delay_ms, decision.reason
-        self.history.failures.append(FailureRecord(self.history.attempt, time.time(), failure, True, reason))
+        repetition = self._same.on_failure(report_of(failure), self._completed)
+        then = self._restart_after(failure, repetition, strategy)
+        attempt, full_traces = self.history.attempt, self.job.failures.full_traces
+        self.history.failures.append(FailureRecord(attempt, time.time(), failure, True, then.reason))
         self.history.restarts += 1
-        logger.warning("Attempt %d failed: %s. Restarting in %d ms (%s).", self.history.attempt, failure, delay, reason)
+        logger.warning("%s", failed_attempt(attempt, failure, repetition, then, full_traces))
         self._set_status(JobStatus.RESTARTING)
-        self.control.sleep(delay / 1000)
+        self.control.sleep(then.delay_ms / 1000)
+
+    def _restart_after(
+        self, failure: HoldfastError, repetition: Repetition, strategy: RestartStrategy
+    ) -> RestartDecision:
+        """How the job goes on; raises when it does not."""
+        if isinstance(failure, StoreVersionError) and self._free_move():
+            return RestartDecision(True, 0, "state moved without a loss")
+        decision = strategy.on_failure(self._engine.clock())
+        if not decision.restart:
+            self._give_up(failure, decision.reason)
+        if repetition.hopeless:
+            # The program is to be corrected, and goes on from the checkpoint that there is.
+            self._unfinished = True
+            self._give_up(failure, cannot_help(repetition.count))
+        return decision
+
+    @property
+    def _completed(self) -> int:
+        """How many checkpoints have completed in this driver."""
+        return self.checkpoints.coordinator.statistics.counts.completed
 
     def _is_hopeless(self, failure: HoldfastError) -> bool:
         if isinstance(failure, UnfitExecutorError):
@@ -301,7 +322,7 @@ class JobMaster:
         """Only where a checkpoint brings everything back, and only while checkpoints go on completing in between."""
         if not self.job.checkpoint.enabled:
             return False
-        completed = self.checkpoints.coordinator.statistics.counts.completed
+        completed = self._completed
         self._moves = self._moves + 1 if completed == self._completed_at_move else 0
         self._completed_at_move = completed
         return self._moves < _FREE_MOVES
@@ -378,11 +399,13 @@ class JobMaster:
     def _give_up(self, failure: HoldfastError, reason: str) -> NoReturn:
         self._settle_transactions()
         self.history.failures.append(FailureRecord(self.history.attempt, time.time(), failure, False, reason))
-        raise JobExecutionError(
+        ended = JobExecutionError(
             f"Job '{self.job.facts.job_name}' ({self.job.facts.job_id}) failed in attempt {self.history.attempt} "
             f"and is not restarted ({reason}): "
             f"{type(failure).__name__}: {failure}"
-        ) from failure
+        )
+        ended.trace = report_of(failure).trace(self.job.failures.full_traces)
+        raise ended from failure
 
     def _suspend(self, failure: HoldfastError) -> NoReturn:
         """No attempt can run in an application that has ended. For the job it is as if its driver had died."""

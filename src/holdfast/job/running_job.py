@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
+from holdfast.errors import JobExecutionError
 from holdfast.job.engine import Engine
 from holdfast.job.gateway import JobGateway
 from holdfast.job.job import Job
@@ -50,6 +51,10 @@ class RunningJob:
     def _run(self) -> None:
         try:
             self.master.run()
+        except JobExecutionError as error:
+            # Whoever waits raises it again: where in this thread it was made says nothing of the program.
+            full = self.master.job.failures.full_traces
+            self._error = error if full else error.with_traceback(None)
         except BaseException as error:
             self._error = error
         with self._lock:

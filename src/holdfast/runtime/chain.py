@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from holdfast.runtime.aligned_reading import AlignedReading
 from holdfast.runtime.batch import Batch
 from holdfast.runtime.combining_router import router_of
 from holdfast.runtime.context import RuntimeContext
@@ -26,6 +27,7 @@ from holdfast.runtime.output import Output
 from holdfast.runtime.plan import ChainSpec, EdgeSpec, TaskOptions
 from holdfast.runtime.query import QueryReader
 from holdfast.runtime.router import EdgeReader, Outbox, Router
+from holdfast.runtime.source import ReadLimit
 from holdfast.runtime.watermarks import ChannelWatermarks, TimestampsAndWatermarksOperator
 from holdfast.state.handles import OperatorRecord, SnapshotType
 
@@ -45,6 +47,7 @@ class Chain:
         self._queried = None if spec.query is None else QueryReader(spec.query)
         #: Rows of some inputs have event times and others have none; what comes out of the head has.
         self._times_differ = len({edges[edge].event_time for edge in spec.inputs}) > 1
+        self._aligned = self._aligned_reading()
         self._routers: dict[int, Router] = {}
         #: What the partitions of DataFrames say of event time in this epoch, by edge.
         self._promised: dict[int, int] = {}
@@ -58,6 +61,11 @@ class Chain:
     @property
     def head(self) -> Operator:
         return self.operators[0]
+
+    def _aligned_reading(self) -> AlignedReading | None:
+        timed = [o for o in self.operators if isinstance(o, TimestampsAndWatermarksOperator)]
+        found = [AlignedReading(o, o.spec.alignment) for o in timed if o.spec.alignment is not None]
+        return found[0] if found else None
 
     def connect(self) -> None:
         """Tie operators to each other and to the edges that leave the chain; environments are set by now."""
@@ -141,13 +149,18 @@ class Chain:
                 else:
                     operator.notify_aborted(notification.checkpoint_id)
 
-    def read_source(self, rows: int, max_millis: int) -> Iterator[int]:
-        """Read this epoch's slice when the head is a source."""
+    def read_source(self, limit: ReadLimit, bounds: Mapping[str, tuple[int, ...]]) -> Iterator[int]:
+        """Read this epoch's slice when the head is a source. ``bounds`` are those of watermarks, where it is aligned.
+        """
         head = self.head
         if not isinstance(head, SourceOperator) or self.finished:
             return
         if head.spec.operator_id not in self._over:
-            yield from head.read(rows, max_millis)
+            aligned = self._aligned
+            if aligned is None or aligned.operator_id not in bounds:
+                yield from head.read(limit)
+            else:
+                yield from aligned.read(head, limit, bounds[aligned.operator_id][self.subtask])
             if not head.ended:
                 return
         self._finish()
@@ -297,7 +310,15 @@ class Chain:
 
     def progress(self) -> list[OperatorProgress]:
         return [
-            OperatorProgress(o.spec.operator_id, self.subtask, o.rows_in, o.output.rows, o.watermark, self.finished)
+            OperatorProgress(
+                o.spec.operator_id,
+                self.subtask,
+                o.rows_in,
+                o.output.rows,
+                o.watermark,
+                self.finished,
+                isinstance(o, TimestampsAndWatermarksOperator) and o.idle,
+            )
             for o in self.operators
         ]
 

@@ -25,9 +25,8 @@ class SourceOperator(FunctionOperator):
         if isinstance(self.body, Source):
             self.function = ReadingFunction(self.body)
 
-    def read(self, rows: int, max_millis: int) -> Iterator[int]:
+    def read(self, limit: ReadLimit) -> Iterator[int]:
         """Push this epoch's rows down the chain, a batch for each step of the iterator."""
-        limit = ReadLimit(rows, time.monotonic() + max_millis / 1000)
         batches: Iterator[Batch | list[Any]] | None = None
         while True:
             try:
@@ -39,7 +38,7 @@ class SourceOperator(FunctionOperator):
                 raise self.failure(error, "the source could not be read") from error
             if rows_read is None:
                 # One that comes to an end has all its rows before it; of another it is only known when it is stopped.
-                stopped = self.rows_in >= rows or time.monotonic() >= limit.deadline
+                stopped = self.rows_in >= limit.rows or time.monotonic() >= limit.deadline
                 self.has_more = not self.ended and (self.body.bounded or stopped)
                 return
             batch = rows_read if isinstance(rows_read, Batch) else Batch(rows_read)

@@ -74,6 +74,8 @@ class EpochSpec:
     restore_nonce: str = ""
     #: How long a task waits for its snapshot to be stored before it lets the upload go on alone; None is without end.
     upload_wait_seconds: float | None = None
+    #: Operator id -> for each subtask the watermark behind which its source stops; of sources that are aligned.
+    watermark_bounds: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
     def barrier(self, nonce: str) -> Barrier:
         """What an execution of this epoch closes its links with; each link adds its count."""
@@ -124,6 +126,8 @@ class OperatorProgress(msgspec.Struct, frozen=True):
     rows_out: int
     watermark: int
     ended: bool
+    #: Its rows no longer hold event time back, as nothing has come for so long.
+    idle: bool = False
 
 
 class Consumed(msgspec.Struct, frozen=True, array_like=True):

@@ -141,12 +141,13 @@ class FunctionOperator(Operator):
         try:
             yield
         except HoldfastError as error:
+            error.at(operator_id=self.spec.operator_id)
             if self.where not in str(error):
                 error.at(operator=self.where)
             raise
         except BaseException as error:
             said = f"{name}() raised {type(error).__name__}: {error}"
-            raise function_failure(said, error).at(operator=self.where) from error
+            raise function_failure(said, error).at(operator=self.where, operator_id=self.spec.operator_id) from error
 
     def leave_row(self) -> None:
         """No row is at hand for what is called next."""

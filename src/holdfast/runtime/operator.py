@@ -124,6 +124,7 @@ class Operator:
         """The error to raise when the user's function raised on ``row``. An error of ours is raised here, as it is,
         with what is known of its place."""
         if isinstance(error, HoldfastError):
+            error.at(operator_id=self.spec.operator_id)
             if self.where not in str(error):
                 error.at(operator=self.where)
                 # Other keys are written when there is no more room for them: then this row has nothing to do with it.
@@ -131,7 +132,7 @@ class Operator:
                     error.at(row=repr(row), **_key_at(key))
             raise error
         return function_failure(f"{type(error).__name__}: {error}", error).at(
-            operator=self.where, row=repr(row), **_key_at(key)
+            operator=self.where, operator_id=self.spec.operator_id, row=repr(row), **_key_at(key)
         )
 
 

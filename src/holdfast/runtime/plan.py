@@ -16,6 +16,7 @@ from holdfast.state.store import StateBackend
 from holdfast.types.typeinfo import TypeInformation
 
 if TYPE_CHECKING:
+    from holdfast.runtime.alignment import WatermarkAlignment
     from holdfast.runtime.local_aggregation import Combination
     from holdfast.runtime.operator import Operator
     from holdfast.runtime.partitioners import Partitioner
@@ -56,6 +57,8 @@ class OperatorSpec:
     generic_types: bool = True
     #: Time between two watermarks that a strategy makes: None with every row, 0 for only the one at the end.
     watermark_interval_ms: int | None = None
+    #: Set where it gives the rows of a source, in whose chain it is, event times: how far ahead of others it may be.
+    alignment: WatermarkAlignment | None = None
 
     def describe(self, subtask: int) -> str:
         """How errors name a subtask."""

@@ -10,8 +10,9 @@ list, and are hosted by ``ReadingFunction``.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -43,12 +44,23 @@ class ReaderContext:
     task: str = "the source"
 
 
-@dataclass(frozen=True, slots=True)
+def _no_split(split: str) -> bool:
+    return False
+
+
+@dataclass(slots=True)
 class ReadLimit:
-    """How much one subtask may read in one epoch."""
+    """How much one subtask may read in one epoch. A source looks at it before each batch: the deadline may come early.
+    """
 
     rows: int
     deadline: float  # time.monotonic() of the task's process
+    #: Whether a split, by the name in its batches' ``Origin``, is to wait: it is ahead of others in event time.
+    waits: Callable[[str], bool] = _no_split
+
+    def stop(self) -> None:
+        """No batch is wanted behind the one that was given last."""
+        self.deadline = -math.inf
 
 
 class SourceWatch(ABC):

@@ -45,6 +45,15 @@ class SplitTimes:
         """Since when each split has had no rows."""
         return self._quiet_since.values()
 
+    def lead(self, split: str, now: int) -> tuple[int, int]:
+        """The highest time of a split, and that of the slowest of the others that are active and have had rows."""
+        others = [time for other, time in self._active(now).items() if other != split and time != MIN_WATERMARK]
+        return self._highest.get(split, MIN_WATERMARK), min(others, default=MIN_WATERMARK)
+
+    def wait(self, split: str, now: int) -> None:
+        """A split is not read, so that it says nothing that no rows come of it."""
+        self._quiet_since[split] = now
+
     def stored(self) -> list[tuple[str, int]]:
         return sorted(self._highest.items())
 

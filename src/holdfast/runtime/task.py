@@ -12,6 +12,7 @@ import errno
 import logging
 import os
 import socket
+import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator
 from collections.abc import Set as AbstractSet
@@ -30,6 +31,7 @@ from holdfast.runtime.live_task import LiveTask
 from holdfast.runtime.local_files import local_root
 from holdfast.runtime.plan import JobPlan
 from holdfast.runtime.router import Outbox
+from holdfast.runtime.source import ReadLimit
 from holdfast.runtime.upload import STORING_ERRORS, Upload, UploadResult
 from holdfast.state.handles import CheckpointRequest
 from holdfast.types.clock import wall_clock
@@ -201,7 +203,8 @@ class TaskRun:
         for chain in self.chains if self.spec.drain else ():
             chain.drain_source()
         for chain in self.chains if self.spec.read_sources else ():
-            for _ in chain.read_source(self.spec.rows_per_subtask, self.spec.max_millis):
+            limit = ReadLimit(self.spec.rows_per_subtask, time.monotonic() + self.spec.max_millis / 1000)
+            for _ in chain.read_source(limit, self.spec.watermark_bounds):
                 self.fire_timers()
                 yield from self._outbox.take()
         yield from self._outbox.take()

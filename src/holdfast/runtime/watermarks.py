@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from holdfast.runtime.alignment import HeldBack, PausableClock
 from holdfast.runtime.batch import Batch
 from holdfast.runtime.context import StateSnapshotContext
 from holdfast.runtime.envelope import ChannelStatus
@@ -38,9 +39,11 @@ class TimestampsAndWatermarksOperator(Operator):
 
     def bind_state(self) -> None:
         self._highest = MIN_WATERMARK
-        self._quiet_since = self.environment.clock()
+        #: By which the stream, and each of its splits, is idle.
+        self.clock = PausableClock(self.environment.clock)
+        self._quiet_since = self.clock.now()
         #: The time of the last look at who is idle.
-        self._fired_at = self._quiet_since
+        self._fired_at = self.environment.clock()
         self._state = self.environment.operator_state.get_union_list_state(
             ListStateDescriptor("_watermark", Types.LONG())
         )
@@ -75,10 +78,10 @@ class TimestampsAndWatermarksOperator(Operator):
             self._highest = int(running[-1])
             # The lowest value stands for "nothing seen yet": nothing may wrap around below it.
             watermarks = np.maximum(before, MIN_WATERMARK + bound + 1) - (bound + 1)
-        self._quiet_since = self.environment.clock()
+        self._quiet_since = self.clock.now()
         if self._pace is not None:
             # What is due is made behind the rows that have come since.
-            self._pace.tick(self._highest, self._quiet_since)
+            self._pace.tick(self._highest, self.environment.clock())
         self.output.collect(batch.timed(timestamps, watermarks))
         self._emit()
 
@@ -90,7 +93,7 @@ class TimestampsAndWatermarksOperator(Operator):
             return np.maximum.accumulate(np.append(self._highest, numbers))
         if self._splits is None:
             self._splits = self._split_times()
-        now = self.environment.clock()
+        now = self.clock.now()
         self._splits.keep(batch.origin.splits, now)
         slowest = self._splits.advance(batch.origin.split, numbers, now)
         # A split that wakes up, or is new, may be behind what was promised: promises stand.
@@ -100,11 +103,28 @@ class TimestampsAndWatermarksOperator(Operator):
         """A split that has become idle no longer holds back the others."""
         self._fired_at = now
         if self._splits is not None and self.body.idleness_ms is not None:
-            self._highest = max(self._highest, self._splits.slowest(now))
+            self._highest = max(self._highest, self._splits.slowest(self.clock.now()))
             self._emit()
         if self._pace is not None and self._pace.tick(self._highest, now):
             self._emit()
         super().fire_processing_timers(now)
+
+    def holds_back(self, split: str, held_back: HeldBack) -> bool:
+        """Whether a split of an aligned source is to wait for others."""
+        if self._splits is None:
+            return False
+        now = self.clock.now()
+        own, others = (self._watermark_at(highest) for highest in self._splits.lead(split, now))
+        waits = own != MIN_WATERMARK and held_back.stops_split_at(own, others)
+        if waits:
+            self._splits.wait(split, now)
+        return waits
+
+    def _watermark_at(self, highest: int) -> int:
+        bound = self._bound
+        if bound is None or highest == MIN_WATERMARK:
+            return MIN_WATERMARK
+        return max(MIN_WATERMARK, highest - bound - 1)
 
     def process_watermark(self, watermark: int) -> None:
         # Watermarks from upstream end here, but for the last one.
@@ -121,16 +141,17 @@ class TimestampsAndWatermarksOperator(Operator):
     def _idle_from(self) -> list[int]:
         """Times that are still to come."""
         idleness = self.body.idleness_ms
-        if idleness is None:
+        if idleness is None or self.clock.paused:
             return []
         quiet_since = [self._quiet_since, *(self._splits.quiet_since() if self._splits is not None else ())]
-        return [since + idleness for since in quiet_since if since + idleness > self._fired_at]
+        times = [self.clock.when(since + idleness) for since in quiet_since]
+        return [time for time in times if time > self._fired_at]
 
     @property
     def idle(self) -> bool:
         """True when the stream has been quiet for longer than the strategy's idleness."""
         idleness = self.body.idleness_ms
-        return idleness is not None and self.environment.clock() - self._quiet_since >= idleness
+        return idleness is not None and self.clock.now() - self._quiet_since >= idleness
 
     def snapshot_state(self, context: StateSnapshotContext) -> None:
         self._state.update([self._highest])
@@ -141,6 +162,7 @@ class TimestampsAndWatermarksOperator(Operator):
         # The strategy travels for its assigner, which may remember rows.
         own = {
             "highest": self._highest,
+            "clock": self.clock.dump(),
             "quiet_since": self._quiet_since,
             "strategy": self.body,
             "splits": self._splits,
@@ -151,6 +173,7 @@ class TimestampsAndWatermarksOperator(Operator):
     def adopt_fields(self, fields: dict[str, Any]) -> None:
         super().adopt_fields(fields)
         self._highest = fields["highest"]
+        self.clock.load(fields["clock"])
         self._quiet_since = fields["quiet_since"]
         self.body = fields.get("strategy", self.body)
         self._pace = fields["pace"]
@@ -200,7 +223,7 @@ class TimestampsAndWatermarksOperator(Operator):
     def _emit(self) -> None:
         highest = self._highest if self._pace is None else self._pace.made
         if self._bound is not None and highest != MIN_WATERMARK:
-            super().process_watermark(max(MIN_WATERMARK, highest - self._bound - 1))
+            super().process_watermark(self._watermark_at(highest))
 
 
 class ChannelWatermarks:

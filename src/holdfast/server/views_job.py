@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-import traceback
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from holdfast.job.execution_graph import Execution, ExecutionState, ExecutionVertex
+from holdfast.job.failure_texts import full_text
 from holdfast.job.job import FailureRecord, JobHistory, JobStatus
 from holdfast.runtime.operator import MIN_WATERMARK
 from holdfast.runtime.plan import EdgeSpec
@@ -145,8 +145,9 @@ def exceptions(job: ServedJob, most: int, labels: Mapping[str, str] | None = Non
     failures = [] if labels else list(job.gateway.master.history.failures)
     kept = failures[-_KEPT_EXCEPTIONS:]
     shown = list(reversed(kept))[:most]
+    full = job.gateway.job.failures.full_traces
     return models.JobExceptions(
-        models.ExceptionHistory([_exception(failure) for failure in shown], truncated=len(shown) < len(failures))
+        models.ExceptionHistory([_exception(failure, full) for failure in shown], truncated=len(shown) < len(failures))
     )
 
 
@@ -166,11 +167,11 @@ def without_secrets(settings: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def _exception(failure: FailureRecord) -> models.ExceptionInfo:
+def _exception(failure: FailureRecord, full_traces: bool) -> models.ExceptionInfo:
     error = failure.error
     return models.ExceptionInfo(
         exception_name=f"{type(error).__module__}.{type(error).__qualname__}",
-        stacktrace="".join(traceback.format_exception(error)),
+        stacktrace=full_text(error, full_traces),
         timestamp=millis(failure.timestamp),
         failure_labels={},
         task_name=None,

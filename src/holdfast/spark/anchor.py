@@ -24,7 +24,7 @@ from holdfast.errors import ProgramError
 from holdfast.job.placement import spread_evenly
 from holdfast.spark.accelerations import Accelerations
 from holdfast.spark.executors import executors_of
-from holdfast.spark.failures import failure_of, reporting_failures
+from holdfast.spark.failures import TaskFailure, failure_of
 from holdfast.spark.internals.jvm import JVM_ERRORS
 from holdfast.spark.program_modules import refuse_lacking
 from holdfast.spark.program_needs import NO_NEEDS, ProgramNeeds
@@ -32,7 +32,7 @@ from holdfast.spark.session import application_is_gone
 
 logger = logging.getLogger(__name__)
 
-_PLACEMENT_SCHEMA = "slot int, executor string, lacking string"
+_PLACEMENT_SCHEMA = "slot int, executor string, lacking string, failure string"
 #: How long the tasks of each try to build an anchor last at least. The first try starts Python workers, and is often
 #: uneven for it.
 _PAUSES = (0.0, 0.1, 0.2, 0.4)
@@ -113,12 +113,17 @@ class Anchor:
             assert context is not None
             time.sleep(pause)
             slot = pa.array([context.partitionId()], pa.int32())
-            with reporting_failures():
+            missing = failure = ""
+            try:
                 missing = " ".join(needs.lacking())
-            columns = [slot, pa.array([executor_identity()]), pa.array([missing])]
-            yield pa.RecordBatch.from_arrays(columns, names=["slot", "executor", "lacking"])
+            except HoldfastError as error:
+                failure = TaskFailure.of(error).encode()
+            told = [pa.array([text]) for text in (executor_identity(), missing, failure)]
+            yield pa.RecordBatch.from_arrays([slot, *told], names=["slot", "executor", "lacking", "failure"])
 
         rows = self.table.mapInArrow(report, _PLACEMENT_SCHEMA).collect()
+        for failure in filter(None, (row.failure for row in rows)):
+            raise TaskFailure.decode(failure).restored()
         refuse_lacking({row.executor: row.lacking.split() for row in rows})
         found = {row.slot: row.executor for row in rows}
         return [found[slot] for slot in range(self.slots)]

@@ -25,7 +25,7 @@ from holdfast.runtime.plan import JobPlan
 from holdfast.runtime.router import Outbox, Router
 from holdfast.spark.envelope_rows import ArrowFunction, envelope_batches
 from holdfast.spark.epoch_property import announced_epoch
-from holdfast.spark.failures import reporting_failures, sending_failures
+from holdfast.spark.failures import sending_failures
 from holdfast.spark.partial_aggregation import CombinedColumns, SparkCombined
 from holdfast.spark.slices import DataFrameSlice
 from holdfast.spark.task_plan import plan_of
@@ -59,13 +59,15 @@ def data_frame_function(
     def run_partition(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         context = TaskContext.get()
         assert context is not None
-        with reporting_failures():
-            job, spec = plan_of(plan, identity), announced_epoch(context)
+        yield from sending_failures(sent(context, batches), values)
+
+    def sent(context: TaskContext, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        job, spec = plan_of(plan, identity), announced_epoch(context)
         index = context.partitionId() - _first_partition(job, spec, group, len(values))
         partition = _Partition(job, group, index, spec, origins, combined)
         rows = _by_tag(batches) if tagged else ((0, batch) for batch in batches)
         with job.files.entered():
-            yield from sending_failures(partition.run(rows, values, over=not streaming), values)
+            yield from partition.run(rows, values, over=not streaming)
 
     return run_partition
 

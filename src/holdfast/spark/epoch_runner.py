@@ -69,7 +69,7 @@ class SparkEpochRunner:
             with self._tagged(), explained_overflows(combined_for):
                 payloads = self._plans.run(parts)
         except (*JVM_ERRORS, PySparkException) as error:
-            raise failure_with_task(error, self._plan, self._context) from error
+            raise failure_with_task(error, self._plan, self._context) from None
         raise_failure(payloads)
         return [read_acknowledgement(payload) for payload in payloads]
 

@@ -4,8 +4,7 @@ What Holdfast raises in a task, a function's own error included, would be raised
 it is no failure to Spark, which may be told to try several times: it travels through the exchange in the place of what
 the task would have sent. The tasks behind it do nothing but pass it on, and the epoch is over at once.
 
-What happens to a task before it has its plan, or to its process, Spark brings to the driver as text. What Holdfast must
-know of that is one marked line of JSON at the end of the text.
+What happens to the process of a task, or where PySpark cannot call it, Spark brings to the driver as text.
 """
 
 from __future__ import annotations
@@ -13,7 +12,6 @@ from __future__ import annotations
 import re
 import traceback
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 
 import msgspec
 import pyarrow as pa
@@ -21,9 +19,9 @@ import pyarrow as pa
 from holdfast import errors
 from holdfast.errors import EpochError, HoldfastError, UnfitExecutorError
 from holdfast.runtime.envelope import EXCHANGE_SCHEMA, FAILURE_EDGE, Header, pack, unpack_header
+from holdfast.runtime.failure_report import FailureReport, report_of, with_report
+from holdfast.spark.python_report import report_in
 
-_MARK = "holdfast-failure:"
-_PATTERN = re.compile(re.escape(_MARK) + r"(\{.*?\})$", re.MULTILINE)
 #: What happened to the task. Lines before it say where the driver waited, "Caused by" behind it which socket broke.
 _TASK_FAILURE = re.compile(r"most recent failure: (.+)")
 _RAISED = re.compile(r"[A-Za-z_][\w.]*(Error|Exception|Exit|Interrupt|Warning)\b")
@@ -40,12 +38,12 @@ class TaskFailure(msgspec.Struct, frozen=True):
 
     kind: str
     message: str
-    #: Where it was raised. Spark tells so of what it brings itself.
-    trace: str = ""
+    report: FailureReport
 
     @classmethod
-    def of(cls, error: HoldfastError, trace: str = "") -> TaskFailure:
-        return cls(type(error).__name__, "; ".join([str(error), *getattr(error, "__notes__", [])]), trace)
+    def of(cls, error: HoldfastError) -> TaskFailure:
+        told = "; ".join([str(error), *getattr(error, "__notes__", [])])
+        return cls(type(error).__name__, told, report_of(error))
 
     @classmethod
     def decode(cls, text: str) -> TaskFailure:
@@ -54,31 +52,16 @@ class TaskFailure(msgspec.Struct, frozen=True):
     def encode(self) -> str:
         return msgspec.json.encode(self).decode()
 
-    def restored(self, cause: BaseException) -> HoldfastError:
+    def restored(self) -> HoldfastError:
         """The error as what it was."""
         kind = getattr(errors, self.kind, HoldfastError)
         error: HoldfastError = HoldfastError.__new__(kind)
         Exception.__init__(error, self.message)
-        error.__cause__ = cause
-        return error
+        return with_report(error, self.report)
 
 
 class FailedBefore(Exception):
     """A task of the level before has failed, for the reason that this is made with; raised in tasks."""
-
-
-class TaskTraceback(Exception):
-    """The place where an error was raised in a task, for whoever reads it on the driver."""
-
-
-@contextmanager
-def reporting_failures() -> Iterator[None]:
-    """In a task that has no plan yet: mark our own errors, so that the driver can raise them again as what they are."""
-    try:
-        yield
-    except HoldfastError as error:
-        error.add_note(f"{_MARK}{TaskFailure.of(error).encode()}")
-        raise
 
 
 def sending_failures(sent: Iterable[pa.RecordBatch], values: list[int]) -> Iterator[pa.RecordBatch]:
@@ -89,7 +72,7 @@ def sending_failures(sent: Iterable[pa.RecordBatch], values: list[int]) -> Itera
     except FailedBefore as failed:
         failure = str(failed)
     except HoldfastError as error:
-        failure = TaskFailure.of(error, "".join(traceback.format_exception(error))).encode()
+        failure = TaskFailure.of(error).encode()
     yield _to_every_slot(pack(Header(failure=failure)), values)
 
 
@@ -103,35 +86,30 @@ def raise_failure(payloads: Iterable[bytes]) -> None:
     for payload in payloads:
         failure = unpack_header(payload)[0].failure
         if failure:
-            told = TaskFailure.decode(failure)
-            raise told.restored(TaskTraceback(told.trace))
+            raise TaskFailure.decode(failure).restored()
 
 
 def failure_of(error: BaseException) -> HoldfastError:
     """On the driver: the error that a failed epoch is reported with."""
     if isinstance(error, HoldfastError):
         return error
-    found = _PATTERN.findall(str(error))
-    if found:
-        return TaskFailure.decode(found[-1]).restored(error)
     if _UNPICKLING in str(error) or _NOT_STARTED.search(str(error)):
-        return _not_taken_up(error)
-    lost = EpochError(f"The epoch's Spark job failed: {gist(str(error)) or type(error).__name__}")
-    lost.__cause__ = error
-    return lost
+        failure = _not_taken_up(str(error))
+    else:
+        failure = EpochError(f"The epoch's Spark job failed: {gist(str(error)) or type(error).__name__}")
+    told = "".join(traceback.format_exception(error))
+    unknown = FailureReport(type(failure).__name__, str(failure), full_trace=told)
+    return with_report(failure, report_in(str(error)) or unknown)
 
 
-def _not_taken_up(error: BaseException) -> UnfitExecutorError:
+def _not_taken_up(text: str) -> HoldfastError:
     """The executor has no Python that can run the program."""
-    text = str(error)
     told = [line.strip() for line in text.splitlines() if _NOT_STARTED.search(line)]
-    refused = UnfitExecutorError(
+    return UnfitExecutorError(
         f"Python tasks cannot begin on the executors: {told[0][:500] if told else _python_gist(text)}. Executors need "
         "the Python version of the driver, Holdfast and the packages of the program. Name a Python that has them in "
         "spark.pyspark.python (PYSPARK_PYTHON), or send one along with --archives."
     )
-    refused.__cause__ = error
-    return refused
 
 
 def _python_gist(text: str) -> str:

@@ -19,7 +19,7 @@ from holdfast.runtime.plan import JobPlan
 from holdfast.runtime.task import TaskRun
 from holdfast.spark.envelope_rows import ArrowFunction, envelope_batches, envelopes_of
 from holdfast.spark.epoch_property import announced_epoch
-from holdfast.spark.failures import reporting_failures, sending_failures
+from holdfast.spark.failures import sending_failures
 from holdfast.spark.garbage import rare_collections
 from holdfast.spark.query_task import set_aside
 from holdfast.spark.task_plan import plan_of
@@ -37,9 +37,11 @@ def level_function(
     def run_level(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         context = TaskContext.get()
         assert context is not None
-        slot = context.partitionId()
-        with reporting_failures():
-            job, spec = plan_of(plan, identity), announced_epoch(context)
+        with rare_collections():
+            yield from sending_failures(sent(context, context.partitionId(), batches), values)
+
+    def sent(context: TaskContext, slot: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        job, spec = plan_of(plan, identity), announced_epoch(context)
         if slot >= job.slots:
             # A process that leaves some of its input unread is not used again.
             deque(batches, maxlen=0)
@@ -50,8 +52,8 @@ def level_function(
             incoming = envelopes_of(batches, slot, values[slot])
         else:
             queried, incoming = filter(len, batches), set_aside(context, job, spec, identity)
-        with rare_collections(), job.files.entered():
-            yield from sending_failures(_sent(task, job, level, queried, incoming, values), values)
+        with job.files.entered():
+            yield from _sent(task, job, level, queried, incoming, values)
 
     return run_level
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 from pyspark import Broadcast, TaskContext
 
+from holdfast.errors import HoldfastError
 from holdfast.failpoints import failpoint
 from holdfast.job.engine import AttemptIdentity
 from holdfast.runtime.envelope import FAILURE_EDGE, Envelope, Header, pack, unpack_header
@@ -21,7 +22,7 @@ from holdfast.runtime.router import EdgeReader
 from holdfast.runtime.set_aside import SetAside, read_set_aside
 from holdfast.spark.envelope_rows import ArrowFunction, envelopes_of
 from holdfast.spark.epoch_property import announced_epoch
-from holdfast.spark.failures import FailedBefore, reporting_failures
+from holdfast.spark.failures import FailedBefore, TaskFailure
 from holdfast.spark.task_plan import plan_of
 from holdfast.spark.view_columns import ViewColumns
 
@@ -33,13 +34,12 @@ def rows_function(plan: Broadcast[bytes], identity: AttemptIdentity, level: int,
         context = TaskContext.get()
         assert context is not None
         slot = context.partitionId()
-        with reporting_failures():
-            job, spec = plan_of(plan, identity), announced_epoch(context)
-            if slot < job.slots:
-                incoming = envelopes_of(batches, slot, values[slot])
-                with SetAside(_path(context, job, spec, identity), job.options.secret) as aside:
-                    yield from rows_in_front(incoming, job, level, slot, aside)
-                    failpoint("query.rows-given", epoch=spec.epoch, level=level, slot=slot)
+        job, spec = plan_of(plan, identity), announced_epoch(context)
+        if slot < job.slots:
+            incoming = envelopes_of(batches, slot, values[slot])
+            with SetAside(_path(context, job, spec, identity), job.options.secret) as aside:
+                yield from rows_in_front(incoming, job, level, slot, aside)
+                failpoint("query.rows-given", epoch=spec.epoch, level=level, slot=slot)
         # Behind a failure, or without a slot: a process that leaves some of its input unread is not used again.
         deque(batches, maxlen=0)
 
@@ -49,7 +49,9 @@ def rows_function(plan: Broadcast[bytes], identity: AttemptIdentity, level: int,
 def rows_in_front(
     incoming: Iterator[Envelope], job: JobPlan, level: int, slot: int, aside: SetAside
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of the level's view in a task. Its envelopes, without them, are set aside."""
+    """The rows of the level's view in a task. Its envelopes, without them, are set aside; so is a failure, for the
+    level's function to tell.
+    """
     chain = job.queried_at(level)
     assert chain is not None and chain.query is not None
     columns = ViewColumns(chain.query.view)
@@ -63,9 +65,12 @@ def rows_in_front(
                     yield columns.of(reader.read(header, body))
                 envelope.payload = pack(header)
             aside.add(envelope)
+        return
     except FailedBefore as failed:
-        # It comes before all others, so nothing else is there.
-        aside.add(Envelope(slot, FAILURE_EDGE, 0, 0, 0, 0, pack(Header(failure=str(failed)))))
+        failure = str(failed)
+    except HoldfastError as error:
+        failure = TaskFailure.of(error).encode()
+    aside.add(Envelope(slot, FAILURE_EDGE, 0, 0, 0, 0, pack(Header(failure=failure))))
 
 
 def set_aside(context: TaskContext, job: JobPlan, spec: EpochSpec, identity: AttemptIdentity) -> Iterator[Envelope]:

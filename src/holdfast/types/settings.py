@@ -176,6 +176,15 @@ class ExponentialDelaySettings(RestartSettings):
 
 
 @dataclass(frozen=True)
+class FailureSettings:
+    """Which failures end a job whatever its restart strategy says, and how failures are told."""
+
+    #: So often the program may fail in the same way without a completed checkpoint in between; None: without end.
+    same_failures: int | None = None
+    full_traces: bool = False
+
+
+@dataclass(frozen=True)
 class BackendSettings:
     """``name`` is that of an entry point; ``options`` are the keys under ``state.`` and ``holdfast.state.`` that are
     set."""

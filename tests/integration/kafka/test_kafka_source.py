@@ -334,6 +334,27 @@ def test_bytes_as_they_are(kafka: KafkaBroker, topic: Topics) -> None:
     assert read_to_end(readers_of(builder.build(), 1)) == [b"\xff\x00", b""]
 
 
+def test_a_partition_that_waits_is_not_read_and_goes_on_later(kafka: KafkaBroker, topic: Topics) -> None:
+    name = topic(2)
+    kafka.produce(name, texts(0, 500), 0)
+    kafka.produce(name, texts(500, 1_000), 1)
+    [reader] = readers_of(source_of(kafka, name).build(), 1)
+    waiting = {f"{name}-1"}
+    limit = ReadLimit(100, time.monotonic() + 60, waiting.__contains__)
+    first = [value for batch in reader.read(limit) for value in batch.values]
+    assert first == texts(0, 100)
+    waiting = {f"{name}-0"}
+    limit = ReadLimit(2_000, time.monotonic() + 5, waiting.__contains__)
+    second = [value for batch in reader.read(limit) for value in batch.values]
+    assert second and second == texts(500, 500 + len(second))
+    # All of them wait: nothing is read, and nothing is lost by it.
+    nothing = ReadLimit(2_000, time.monotonic() + 5, lambda split: True)
+    assert list(reader.read(nothing)) == []
+    rest = read_epoch(reader)
+    assert sorted(map(int, first + second + rest)) == list(range(1_000))
+    reader.close()
+
+
 def test_reading_goes_on_when_the_broker_is_back(kafka: KafkaBroker, topic: Topics) -> None:
     name = topic()
     kafka.produce(name, texts(0, 100))

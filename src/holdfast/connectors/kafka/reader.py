@@ -105,10 +105,13 @@ class KafkaSourceReader(SourceReader):
 
     def _read_from(self, active: dict[KafkaTopicPartition, int], limit: ReadLimit) -> Iterator[Batch]:
         consumer = consumers.obtain(self._key, self._options.settings, self._task)
-        consumer.stand_at(active)
         splits = frozenset(map(str, active))
         budget = Budget(limit)
         while splits and (rows := budget.next_chunk()):
+            wanted = {p: offset for p, offset in self._active().items() if not limit.waits(str(p))}
+            if not wanted:
+                return
+            consumer.stand_at(wanted)
             polled = consumer.next_messages(rows, limit.deadline)
             for partition, messages in polled.runs:
                 batch = self._take(self._splits[partition], messages, splits)

@@ -1,0 +1,296 @@
+"""Attempts that fail as those before did: what counts as the same, and which jobs it ends."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast.common import JobClient, Types, WatermarkStrategy
+from holdfast.datastream import MapFunction
+from holdfast.datastream.connectors.file_system import FileSink
+from holdfast.errors import EpochError, HoldfastError, JobExecutionError
+from holdfast.job.failure_texts import full_text
+from holdfast.job.same_failures import FailureFingerprint, SameFailures, normalised
+from holdfast.runtime.epoch import EpochSpec
+from holdfast.runtime.failure_report import FailureReport, Place
+from holdfast.testing.in_process import InProcessEngine
+from tests.integration.programs import PAIR, Scripted, environment, published
+from tests.job.counting import EPOCHS, settings
+
+#: Restarts at once and without end, and of it the rule that holds where nothing is configured.
+AT_ONCE = {"restart-strategy.fixed-delay.attempts": "20", "restart-strategy.fixed-delay.delay": "0 ms"}
+LIMIT = {"holdfast.restart.same-failures": "3"}
+#: Longer than any of these jobs lives.
+NEVER = {"execution.checkpointing.interval": "365 d", "execution.checkpointing.min-pause": "365 d"}
+
+
+def report(**changes: Any) -> FailureReport:
+    given = {
+        "kind": "ValueError",
+        "message": "no",
+        "operator": "op",
+        "place": Place("/a/prog.py", 3, "map"),
+        "of_program": True,
+        **changes,
+    }
+    return FailureReport(**given)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("row 17 of 300 is wrong", "row 4 of 12 is wrong"),
+        ("<Model object at 0x7f3a2c>", "<Model object at 0x55e0ff>"),
+        ("id 2f1e8a9c-1d2e-4f3a-8b7c-0123456789ab", "id ffffffff-0000-4f3a-8b7c-0123456789ab"),
+        ("took 1.5 s", "took 12e-3 s"),
+        ("transaction 0123456789abcdef", "transaction fedcba9876543210"),
+    ],
+)
+def test_numbers_and_addresses_do_not_make_messages_differ(one: str, other: str) -> None:
+    assert normalised(one) == normalised(other)
+
+
+def test_words_make_messages_differ() -> None:
+    assert normalised("no such key: 'price'") != normalised("no such key: 'cost'")
+    assert normalised("effaced") == "effaced"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"kind": "KeyError"},
+        {"message": "another"},
+        {"operator": "other"},
+        {"place": Place("/a/prog.py", 4, "map")},
+        {"place": None},
+    ],
+)
+def test_error_operator_and_place_make_a_failure(change: dict[str, Any]) -> None:
+    assert FailureFingerprint.of(report()) != FailureFingerprint.of(report(**change))
+
+
+def test_subtask_folder_and_trace_make_no_difference() -> None:
+    one = report(operator="operator 'a', subtask 1/2", place=Place("/tmp/1/prog.py", 3, "map"), full_trace="x")
+    other = report(operator="operator 'a', subtask 2/2", place=Place("/tmp/2/prog.py", 3, "map"), full_trace="y")
+    assert FailureFingerprint.of(one) == FailureFingerprint.of(other)
+
+
+def test_the_same_failure_is_hopeless_when_it_has_come_so_often() -> None:
+    same = SameFailures(3)
+    found = [same.on_failure(report(message=f"row {n}"), completed=0) for n in range(3)]
+    assert [(each.count, each.again, each.hopeless) for each in found] == [
+        (1, False, False),
+        (2, True, False),
+        (3, True, True),
+    ]
+
+
+def test_a_completed_checkpoint_begins_the_count_anew() -> None:
+    same = SameFailures(2)
+    assert [same.on_failure(report(), completed=n).hopeless for n in (0, 1, 2, 2)] == [False, False, False, True]
+
+
+def test_another_failure_in_between_takes_nothing_back() -> None:
+    same = SameFailures(2)
+    lost = report(kind="EpochError", of_program=False)
+    assert [same.on_failure(each, 0).hopeless for each in (report(), lost, report())] == [False, False, True]
+    assert not same.on_failure(lost, 0).again
+
+
+def test_what_the_program_did_not_do_is_never_hopeless() -> None:
+    same = SameFailures(2)
+    found = [same.on_failure(report(of_program=False), 0) for _ in range(9)]
+    assert found[-1].count == 9 and not any(each.hopeless for each in found)
+
+
+def test_without_a_limit_nothing_is_hopeless() -> None:
+    same = SameFailures(None)
+    assert not any(same.on_failure(report(), 0).hopeless for _ in range(9))
+
+
+# -- jobs
+
+
+class Divides(MapFunction):
+    def map(self, value: tuple[int, int]) -> tuple[int, int]:
+        return value[0], self.share(value[1])
+
+    def share(self, number: int) -> int:
+        return 100 // (number - 12)
+
+
+class Keeps(MapFunction):
+    def map(self, value: tuple[int, int]) -> tuple[int, int]:
+        return value
+
+
+def run(tmp_path: Path, function: MapFunction, **changes: str) -> JobClient:
+    given = settings(tmp_path, **changes)
+    if "restart-strategy.type" not in changes and not changes.get("restart-strategy.fixed-delay.attempts"):
+        given = {key: value for key, value in given.items() if not key.startswith("restart-strategy")}
+    env = environment(**given)
+    if not any(key.startswith("restart-strategy") for key in given):
+        env.get_configuration().remove_config("restart-strategy.type")
+    source = env.from_source(Scripted(EPOCHS), WatermarkStrategy.no_watermarks(), "script").uid("source")
+    keyed = source.key_by(lambda row: row[0], Types.LONG())
+    keyed.map(function, PAIR).name("shares").uid("shares").sink_to(FileSink.json(str(tmp_path / "out"))).uid("out")
+    return env.execute_async("sharing")
+
+
+def failed(client: JobClient) -> JobExecutionError:
+    with pytest.raises(JobExecutionError) as caught:
+        client.get_job_execution_result().result(60)
+    return caught.value
+
+
+def test_where_nothing_is_configured_the_third_time_ends_the_job(in_process: InProcessEngine, tmp_path: Path) -> None:
+    """Two epochs are durable before the row that fails, so that a checkpoint has completed, but none in between."""
+    client = run(tmp_path, Divides())
+    error = failed(client)
+    assert client.get_history().attempt == 3
+    assert "failed in the same way 3 times" in str(error)
+    assert "restart-strategy.type" in str(error) and "holdfast.restart.same-failures" in str(error)
+    lines = error.trace.splitlines()
+    assert f'File "{__file__}"' in lines[1] and "in map" in lines[1]
+    assert lines[-1] == "ZeroDivisionError: integer division or modulo by zero"
+    assert "holdfast/" not in error.trace.replace(__file__, "")
+    # Over REST it is the same.
+    failure = client.get_history().failures[-1].error
+    told = full_text(failure, full=False)
+    assert told.startswith(error.trace) and f"FunctionError: {failure}" in told and "runtime/" not in told
+    assert "runtime/" in full_text(failure, full=True)
+    # What is durable is published, and nothing twice.
+    done = [(key, Divides().share(number)) for rows in EPOCHS[:2] for key, number in rows]
+    assert published(tmp_path / "out") == sorted(done)
+
+
+def test_the_job_goes_on_from_its_checkpoint_when_the_program_is_corrected(
+    in_process: InProcessEngine, tmp_path: Path
+) -> None:
+    failed(run(tmp_path, Divides(), **AT_ONCE, **LIMIT))
+    run(tmp_path, Keeps(), **AT_ONCE, **LIMIT).get_job_execution_result().result(60)
+    before = [(key, Divides().share(number)) for rows in EPOCHS[:2] for key, number in rows]
+    behind = [row for rows in EPOCHS[2:] for row in rows]
+    assert published(tmp_path / "out") == sorted(before + behind)
+
+
+def test_a_configured_strategy_decides_alone(in_process: InProcessEngine, tmp_path: Path) -> None:
+    client = run(tmp_path, Divides(), **AT_ONCE | {"restart-strategy.fixed-delay.attempts": "6"})
+    assert "used up" in str(failed(client))
+    assert client.get_history().attempt == 7
+
+
+def test_the_option_holds_beside_a_strategy_and_zero_is_without_end(
+    in_process: InProcessEngine, tmp_path: Path
+) -> None:
+    one = run(tmp_path / "one", Divides(), **AT_ONCE, **LIMIT | {"holdfast.restart.same-failures": "2"})
+    assert "in the same way 2 times" in str(failed(one)) and one.get_history().attempt == 2
+    changes = AT_ONCE | {"restart-strategy.fixed-delay.attempts": "5", "holdfast.restart.same-failures": "0"}
+    other = run(tmp_path / "other", Divides(), **changes)
+    assert "used up" in str(failed(other)) and other.get_history().attempt == 6
+
+
+def failing_epochs(
+    in_process: InProcessEngine, attempts: int, error: Callable[[int], BaseException], after: int = 0
+) -> None:
+    def before_epoch(spec: EpochSpec) -> None:
+        done = sum(attempt == spec.attempt for attempt, _ in in_process.epochs)
+        if spec.attempt <= attempts and done == after:
+            raise error(spec.attempt)
+
+    in_process.before_epoch = before_epoch
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        lambda attempt: EpochError("Python worker exited unexpectedly (crashed)"),
+        lambda attempt: OSError("the disk is full"),
+        lambda attempt: HoldfastError("something else"),
+    ],
+)
+def test_a_flaky_cluster_never_ends_a_job(
+    in_process: InProcessEngine, tmp_path: Path, error: Callable[[int], BaseException]
+) -> None:
+    """Worker after worker is lost before the first checkpoint."""
+    failing_epochs(in_process, attempts=8, error=error)
+    client = run(tmp_path, Keeps(), **AT_ONCE, **LIMIT)
+    client.get_job_execution_result().result(60)
+    assert client.get_history().restarts == 8
+    assert published(tmp_path / "out") == sorted(row for rows in EPOCHS for row in rows)
+
+
+class Unlucky(MapFunction):
+    """Fails on one row for as many attempts as it is told, with an error of a service that is away."""
+
+    def __init__(self, marks: Path, times: int, error: Callable[[], Exception]) -> None:
+        self._marks, self._times, self._error = marks, times, error
+
+    def map(self, value: tuple[int, int]) -> tuple[int, int]:
+        if value[1] == 12:
+            seen = len(list(self._marks.glob("*")))
+            if seen < self._times:
+                (self._marks / str(seen)).touch()
+                raise self._error()
+        return value
+
+
+@pytest.mark.parametrize(("error", "ends"), [(ConnectionError, False), (TimeoutError, False), (KeyError, True)])
+def test_a_service_that_is_away_is_waited_for(
+    in_process: InProcessEngine, tmp_path: Path, error: Callable[[], Exception], ends: bool
+) -> None:
+    (tmp_path / "marks").mkdir()
+    client = run(tmp_path, Unlucky(tmp_path / "marks", 6, error), **AT_ONCE, **LIMIT)
+    if ends:
+        failed(client)
+        assert client.get_history().attempt == 3
+    else:
+        client.get_job_execution_result().result(60)
+        assert client.get_history().restarts == 6
+        assert published(tmp_path / "out") == sorted(row for rows in EPOCHS for row in rows)
+
+
+def test_a_checkpoint_in_between_lets_the_job_go_on(in_process: InProcessEngine, tmp_path: Path) -> None:
+    """The same error at the same line, but on another row each time: the job gets on."""
+
+    class Each(MapFunction):
+        def map(self, value: tuple[int, int]) -> tuple[int, int]:
+            mark = tmp_path / f"mark-{value[1]}"
+            if value[1] % 5 == 0 and not mark.exists():
+                mark.touch()
+                raise ValueError(f"row {value[1]}")
+            return value
+
+    client = run(tmp_path, Each(), **AT_ONCE, **LIMIT | {"holdfast.restart.same-failures": "2"})
+    client.get_job_execution_result().result(60)
+    assert client.get_history().restarts == 6
+    assert published(tmp_path / "out") == sorted(row for rows in EPOCHS for row in rows)
+
+
+def test_a_failure_that_is_told_again_is_one_line(
+    in_process: InProcessEngine, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING, logger="holdfast"):
+        failed(run(tmp_path, Divides(), **AT_ONCE, **LIMIT | {"holdfast.restart.same-failures": "4"}))
+    first, second, third = (r.getMessage() for r in caplog.records if r.getMessage().startswith("Attempt "))
+    line = Divides.share.__code__.co_firstlineno + 1
+    assert first.splitlines()[0] == (
+        f"Attempt 1 failed at {__file__}, line {line}, in share: ZeroDivisionError: integer division or modulo by zero"
+    )
+    assert "operator 'shares'" in first and "the row was (0, 12)" in first
+    assert "\n" not in second and "2 times so far" in second
+    assert "\n" not in third and "3 times so far: ZeroDivisionError" in third
+    assert not any("was aborted" in record.getMessage() for record in caplog.records)
+
+
+def test_all_frames_are_told_on_request(
+    in_process: InProcessEngine, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING, logger="holdfast"):
+        error = failed(run(tmp_path, Divides(), **AT_ONCE, **LIMIT, **{"holdfast.errors.full-traces": "true"}))
+    assert "runtime/operator" in error.trace or "runtime/" in error.trace
+    assert "runtime/" in next(r.getMessage() for r in caplog.records if r.getMessage().startswith("Attempt 1"))

@@ -1,0 +1,169 @@
+"""What is known of a failure where it is raised, and what of it is shown."""
+
+from __future__ import annotations
+
+import json
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from holdfast.connectors.sql.address import DatabaseAddress
+from holdfast.errors import EpochError, FunctionError, HoldfastError, NullKeyError, StateTypeError
+from holdfast.runtime.failure_report import FailureReport, Place, TaskTraceback, report_of, show_trace, with_report
+from holdfast.runtime.failures import function_failure
+from holdfast.runtime.yielded import as_returned
+
+FILE = __file__
+
+
+def raised_by(program: Callable[[], Any]) -> HoldfastError:
+    """As an operator reports what a function raised."""
+    try:
+        # A frame of Holdfast's own is around the program, and one between its frames.
+        as_returned(program)()
+    except HoldfastError as error:
+        return error
+    except BaseException as error:
+        return function_failure(f"{type(error).__name__}: {error}", error).at(operator="'a', subtask 1/2", row="7")
+    raise AssertionError("the program did not raise")
+
+
+def divide(by: int = 0) -> float:
+    return 1 / by
+
+
+def called_by_holdfast() -> Any:
+    return as_returned(divide)()
+
+
+def reads_json() -> Any:
+    return json.loads("{")
+
+
+def connects() -> None:
+    raise ConnectionRefusedError("nobody listens")
+
+
+def wraps(cause: Callable[[], Any]) -> Callable[[], None]:
+    def program() -> None:
+        try:
+            cause()
+        except Exception as error:
+            raise LookupError("no price") from error
+
+    return program
+
+
+def test_the_error_is_that_of_the_program_at_its_innermost_line() -> None:
+    report = report_of(raised_by(called_by_holdfast))
+    assert (report.kind, report.message) == ("ZeroDivisionError", "division by zero")
+    assert report.operator == "'a', subtask 1/2"
+    assert report.place is not None
+    assert (report.place.file, report.place.function) == (FILE, "divide")
+    assert report.place.line == divide.__code__.co_firstlineno + 1
+    assert report.error == "ZeroDivisionError: division by zero"
+
+
+def test_the_trace_has_the_frames_of_the_program_alone_unless_all_are_asked_for() -> None:
+    report = report_of(raised_by(called_by_holdfast))
+    lines = report.trace(full=False).splitlines()
+    assert lines[0] == "Traceback (most recent call last):"
+    places = [line.rpartition(", in ")[2] for line in lines if line.startswith(f'  File "{FILE}"')]
+    assert places == ["raised_by", "called_by_holdfast", "divide"]
+    assert lines[-1] == "ZeroDivisionError: division by zero"
+    assert "yielded.py" not in report.trace(full=False)
+    assert "yielded.py" in report.trace(full=True) and "FunctionError" in report.trace(full=True)
+
+
+def test_what_the_program_called_stays_and_the_line_is_its_own() -> None:
+    report = report_of(raised_by(reads_json))
+    assert report.place is not None and report.place.function == "reads_json"
+    assert "json/decoder.py" in report.program_trace
+
+
+def test_causes_are_shown_without_internal_frames_too() -> None:
+    report = report_of(raised_by(wraps(called_by_holdfast)))
+    assert report.kind == "LookupError"
+    assert "ZeroDivisionError: division by zero" in report.program_trace
+    assert "direct cause" in report.program_trace and "yielded.py" not in report.program_trace
+
+
+@pytest.mark.parametrize(
+    ("program", "of_program"),
+    [
+        (divide, True),
+        (reads_json, True),
+        (wraps(divide), True),
+        (lambda: Path("/no/such/file").read_text(), True),
+        (connects, False),
+        (wraps(connects), False),
+        (lambda: (_ for _ in ()).throw(MemoryError()), False),
+    ],
+)
+def test_what_may_pass_by_itself_is_not_the_program(program: Callable[[], Any], of_program: bool) -> None:
+    assert report_of(raised_by(program)).of_program is of_program
+
+
+def test_an_error_inside_of_our_connectors_is_not_the_program() -> None:
+    def inside() -> None:
+        # A connector's own function, which is handed something that it cannot use.
+        DatabaseAddress.parse(None)  # type: ignore[arg-type]
+
+    failure = raised_by(inside)
+    # The frame of the program that called it is there: it is the program that gave it.
+    assert report_of(failure).of_program
+    raised = failure.__cause__
+    assert raised is not None and raised.__traceback__ is not None
+    inner = raised.__traceback__
+    while not inner.tb_frame.f_code.co_filename.endswith("address.py"):
+        assert inner.tb_next is not None
+        inner = inner.tb_next
+    bare = FunctionError("a sink")
+    bare.__cause__ = raised.with_traceback(inner)
+    assert not report_of(bare).of_program
+
+
+@pytest.mark.parametrize(
+    ("error", "of_program"),
+    [(NullKeyError("no key"), True), (StateTypeError("a text"), True), (EpochError("a worker was lost"), False)],
+)
+def test_errors_of_ours(error: HoldfastError, of_program: bool) -> None:
+    report = report_of(error.at(row="7", key="key 3", operator="operator 'a', subtask 1/2"))
+    assert report.of_program is of_program
+    # Which row it was is no part of what went wrong.
+    assert report.message in ("no key", "a text", "a worker was lost")
+    assert report.place is None and report.program_trace == ""
+
+
+def test_a_report_travels() -> None:
+    report = report_of(raised_by(divide))
+    assert msgspec.json.decode(msgspec.json.encode(report), type=FailureReport) == report
+
+
+def test_the_place_is_the_same_on_every_executor() -> None:
+    first, second = Place("/tmp/a/prog.py", 3, "f"), Place("/work/b/prog.py", 3, "f")
+    assert first.stable == second.stable and str(first) == "/tmp/a/prog.py, line 3, in f"
+
+
+def test_an_error_from_another_process_prints_the_program_and_nothing_of_its_way() -> None:
+    came = with_report(FunctionError("told"), report_of(raised_by(divide)))
+    try:
+        raise came
+    except HoldfastError as error:
+        show_trace(error, full=False)
+    assert isinstance(came.__cause__, TaskTraceback)
+    printed = "".join(traceback.format_exception(came))
+    assert "in divide" in printed and "ZeroDivisionError: division by zero" in printed
+    assert "raise came" not in printed
+    show_trace(came, full=True)
+    assert "yielded.py" in "".join(traceback.format_exception(came))
+
+
+def test_an_error_of_this_process_stays_as_it_is() -> None:
+    failure = raised_by(divide)
+    show_trace(failure, full=False)
+    assert isinstance(failure.__cause__, ZeroDivisionError) and failure.__cause__.__traceback__ is not None
