@@ -87,16 +87,15 @@ def test_what_spark_makes_of_rows(spark: Any, internals: str) -> None:
     """All queries in one job: each of them has a level, and rows of the others go past it."""
     with tables(spark):
         env = environment(**{"holdfast.spark.internals": internals})
-        env.create_temporary_view("orders", order_stream(env))
+        env.create_temporary_view("orders", order_stream(env, epochs=2))
         told = []
         for place, query in enumerate(QUERIES.values()):
             stream = env.sql(query)
             told.append(stream.map(lambda row, place=place: (place, plain(row)), output_type=None))
         with told[0].union(*told[1:]).execute_and_collect() as rows:
             found = sorted(rows, key=repr)
-        expected = [
-            (place, plain(row)) for place, query in enumerate(QUERIES.values()) for row in by_spark_alone(spark, query)
-        ]
+        alone = [by_spark_alone(spark, query, epochs=2) for query in QUERIES.values()]
+        expected = [(place, plain(row)) for place, rows_of_query in enumerate(alone) for row in rows_of_query]
     assert found == sorted(expected, key=repr)
     assert len({place for place, _ in found}) == len(QUERIES) - 1
 

@@ -22,6 +22,7 @@ from holdfast.datastream.connectors.file_system import FileSink
 from holdfast.datastream.window import TumblingEventTimeWindows
 from holdfast.runtime.envelope import COORDINATOR_EDGE, Envelope
 from holdfast.runtime.epoch import Acknowledgement, EpochSpec, RestoredJob, senders_of
+from holdfast.runtime.operator import MIN_WATERMARK
 from holdfast.runtime.plan import JobPlan
 from holdfast.runtime.query import Query
 from holdfast.runtime.set_aside import SetAside, read_set_aside
@@ -197,15 +198,24 @@ def test_windows_behind_a_query_close_with_the_watermark_in_front_of_it(
     assert published(tmp_path / "counts") == sorted((user, n, at) for (user, at), n in expected.items())
 
 
-def test_rows_without_the_column_have_no_event_time(engine: QueryingEngine) -> None:
+@pytest.mark.parametrize("query", ["twice", "dear"])
+def test_the_watermark_behind_a_query_is_that_of_the_epochs_before(engine: QueryingEngine, query: str) -> None:
+    """Where the query passes the column on. Without it rows have no event time, and no watermark but at the end."""
     env = environment()
     in_order = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(TimestampColumn("millis"))
-    env.create_temporary_view("orders", order_stream(env).assign_timestamps_and_watermarks(in_order))
-    seen = env.sql("dear").process(Seen(), Types.TUPLE([Types.LONG(), Types.STRING()]))
-    with seen.execute_and_collect() as rows:
-        assert {text for _, text in rows} == {"None"}
+    timed = order_stream(env).assign_timestamps_and_watermarks(in_order).rebalance()
+    env.create_temporary_view("orders", timed, event_time_column="at")
+    stream = env.sql(query).rebalance().process(Seen(), Types.TUPLE([Types.LONG(), Types.BOOLEAN()]))
+    with stream.execute_and_collect() as rows:
+        seen = set(rows)
+    # Two subtasks give rows their times in turn, and the one with the older newest row is what counts.
+    ends = [(epoch * ROWS - 2) * 1_000 - 1 for epoch in range(1, EPOCHS)]
+    timed_query = query == "twice"
+    assert seen == {(mark, timed_query) for mark in [MIN_WATERMARK, *(ends if timed_query else ())]}
 
 
 class Seen(ProcessFunction):
+    """The watermark that each row finds, and whether it has a time."""
+
     def process_element(self, value: Row, ctx: Any) -> Any:
-        yield value.id, str(ctx.timestamp())
+        yield ctx.timer_service().current_watermark(), ctx.timestamp() is not None

@@ -20,8 +20,9 @@ from holdfast.spark.view_columns import ViewColumns
 from holdfast.types.information import RowTypeInfo
 from holdfast.types.resolve import resolve
 
-#: As levels are planned, so that the plan of an analysis is that of an epoch.
+#: As levels are planned, so that the plan of an analysis is that of an epoch. Each read of a view is seen in it.
 _PLAN_SETTINGS = {
+    "spark.sql.exchange.reuse": "false",
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.autoBroadcastJoinThreshold": "-1",
     "spark.sql.codegen.wholeStage": "false",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import takewhile
 from typing import NamedTuple
 
 from pyspark.sql import DataFrame
@@ -19,6 +20,7 @@ from holdfast.spark.plan_text import explained
 from holdfast.spark.plan_tree import PlanNode, above, nodes_of
 
 _ROW_BY_ROW = frozenset({"Project", "Filter", "Generate", "BatchEvalPython", "ArrowEvalPython"})
+_SUBQUERIES = frozenset({"Subquery", "SubqueryBroadcast", "ReusedSubquery"})
 _BROADCAST_JOINS = frozenset({"BroadcastHashJoin", "BroadcastNestedLoopJoin"})
 _JOIN_TYPE = re.compile(r"\b(Inner|Cross|LeftOuter|RightOuter|FullOuter|LeftSemi|LeftAnti|ExistenceJoin)\b")
 #: By the side of the stream: joins in which each row of the result is of a row of the stream.
@@ -56,8 +58,8 @@ _REASONS = (
     _Reason(
         ("SortMergeJoin", "ShuffledHashJoin", "CartesianProduct", "CoGroup"),
         "a join whose other side is not sent to all tasks",
-        "for a table the hint BROADCAST(its name), in SELECT /*+ BROADCAST(t) */ ... or in the subquery of IN and "
-        "EXISTS; for another stream stream.join(...), connect(...) or interval_join(...)",
+        "the hint BROADCAST(its name) for a table, in SELECT /*+ BROADCAST(t) */ ... or in the subquery of IN or "
+        "EXISTS; stream.join(...), connect(...) or interval_join(...) for another stream",
     ),
     _Reason(("Sort",), "ORDER BY", "a window that sorts its rows"),
     _Reason(("Union",), "UNION", "stream.union(...); rows of a table come by from_data_frame(...)"),
@@ -89,8 +91,6 @@ def view_that_is_read(frame: DataFrame, markers: Sequence[tuple[str, View]]) -> 
             f"No row of a stream can come out of the query: it reads none of the environment's views ({names}), or "
             "its conditions are never true. Spark's own tables come by env.from_data_frame(spark.sql(...))."
         )
-    # One row in the plan for each read, and all of them may stand below a join or a union.
-    path = [nodes[number] for place, _ in reads for number in above(nodes, place)]
     if len({view.name for _, view in reads}) > 1:
         first, second = sorted({view.name for _, view in reads})[:2]
         raise ProgramError(
@@ -102,18 +102,20 @@ def view_that_is_read(frame: DataFrame, markers: Sequence[tuple[str, View]]) -> 
             f"The query reads the view '{reads[0][1].name}' {len(reads)} times: to put its rows together needs state, "
             "and a union of two queries is env.sql(...).union(env.sql(...)). Let it read the view once."
         )
-    _refuse_state(nodes, reads[0][0], path)
+    _refuse_state(nodes, reads[0][0])
     return reads[0][1]
 
 
-def _refuse_state(nodes: Sequence[PlanNode], place: int, path: Sequence[PlanNode]) -> None:
-    names = [node.name for node in path]
+def _refuse_state(nodes: Sequence[PlanNode], place: int) -> None:
+    path = above(nodes, place)
+    # What is in front of the value of a subquery is none of the stream's.
+    names = list(takewhile(lambda name: name not in _SUBQUERIES, (nodes[number].name for number in path)))
     for reason in _REASONS:
         if any(name.startswith(reason.nodes) for name in names):
             raise _has(reason.what, reason.instead)
-    if "Subquery" in names or "SubqueryBroadcast" in names:
+    if len(names) < len(path):
         raise _has("the stream in a subquery", "the stream in FROM, and the table in the subquery")
-    for number in above(nodes, place):
+    for number in path:
         node = nodes[number]
         if node.name in _BROADCAST_JOINS:
             _check_join(nodes, number, place)
