@@ -20,7 +20,7 @@ from pyspark import TaskContext
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from holdfast.errors import ProgramError
+from holdfast.errors import HoldfastError, ProgramError
 from holdfast.job.placement import spread_evenly
 from holdfast.spark.accelerations import Accelerations
 from holdfast.spark.executors import executors_of
