@@ -1,0 +1,147 @@
+"""Runs every program of tests/parity/programs on PyFlink and on Holdfast, and compares what they give.
+
+python -m tests.parity                    both packages, every program; ends with 1 where they differ
+python -m tests.parity --only 'windows.*'
+python -m tests.parity --record           what PyFlink gives becomes what the tests expect
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from benchmarks.environments import PROJECT_ENVIRONMENT, python_of
+from tests.kit.kafka import broker
+from tests.kit.maven import jars_of
+from tests.kit.unavailable import Unavailable
+from tests.parity import records
+from tests.parity.case import Case, Setting
+from tests.parity.expected import reason
+from tests.parity.runner import Results, module_names
+
+PROJECT = Path(__file__).resolve().parents[2]
+ENVIRONMENTS = {"pyflink": "flink", "holdfast": PROJECT_ENVIRONMENT}
+#: PyFlink's package has neither the connector, which is released apart from it, nor Avro.
+KAFKA_JARS = (
+    "org.apache.flink:flink-sql-connector-kafka:5.0.0-2.2",
+    "org.apache.flink:flink-sql-avro:2.3.0",
+)
+SAME, DIFFERS, UNEXPECTEDLY_SAME = "same", "differs", "same, and should leave the list of differences"
+UNEXPECTED = (DIFFERS, UNEXPECTEDLY_SAME)
+
+
+@dataclass(frozen=True)
+class Services:
+    """What programs with a service need: where it is, and PyFlink's jars for it."""
+
+    variables: Mapping[str, str] = field(default_factory=dict)
+    jars: Sequence[str] = ()
+
+
+@contextmanager
+def services(pattern: str) -> Iterator[Services]:
+    """A broker for the programs with Kafka, if the pattern has some. Where it cannot be had, they are left out, and
+    the output says so.
+    """
+    if not fnmatchcase("kafka", pattern.partition(".")[0]):
+        yield Services()
+        return
+    with ExitStack() as stack:
+        try:
+            jars = [path.as_uri() for path in sorted(jars_of(*KAFKA_JARS).glob("*.jar"))]
+            kafka = stack.enter_context(broker({"auto.create.topics.enable": "true", "num.partitions": "2"}))
+            found = Services({"PARITY_KAFKA": kafka.servers}, jars)
+        except Unavailable as why:
+            print(f"Programs with Kafka are left out: {why}", flush=True)
+            found = Services()
+        yield found
+
+
+def run(package: str, pattern: str, outside: Services) -> Results:
+    """All programs on a package, in a process of its own."""
+    with tempfile.TemporaryDirectory(prefix="parity-") as directory:
+        results = Path(directory) / "results.json"
+        program = [python_of(ENVIRONMENTS[package]), "-m", "tests.parity.runner", package, str(results)]
+        program += ["--only", pattern, "--jars", *(outside.jars if package == "pyflink" else ())]
+        paths = os.pathsep.join([str(PROJECT), str(PROJECT / "src")])
+        own = {"PYTHONPATH": paths, "SPARK_LOCAL_IP": "127.0.0.1", "TZ": "UTC", **outside.variables}
+        subprocess.run(program, cwd=directory, env={**os.environ, **own}, check=True)
+        return Results.read(results)
+
+
+def differences(case: Case, one: dict[str, list[str]], other: dict[str, list[str]]) -> Iterator[str]:
+    """A text for each setting in which two runs of a program differ: what only the one has, and only the other."""
+    for setting in case.settings():
+        there = case.compared(one.get(setting.name, ["not run"]), setting)
+        here = case.compared(other.get(setting.name, ["not run"]), setting)
+        if there != here:
+            missing = list((Counter(there) - Counter(here)).elements())
+            more = list((Counter(here) - Counter(there)).elements())
+            texts = [f"    - {line}" for line in missing[:5]] + [f"    + {line.rstrip()}" for line in more[-5:]]
+            yield "\n".join(
+                [f"  {setting.name}: {len(missing)} missing, {len(more)} more", *(texts or ["    other order"])]
+            )
+
+
+def compare(pyflink: Results, holdfast: Results) -> int:
+    """The number of programs whose outcome nobody expects."""
+    verdicts: Counter[tuple[int, str]] = Counter()
+    for name, case in pyflink.cases.items():
+        found = list(differences(case, pyflink.runs[name], holdfast.runs.get(name, {})))
+        verdict = _verdict(bool(found), reason(name))
+        verdicts[case.part, verdict] += 1
+        if verdict != SAME:
+            print("\n".join([f"{name} (part {case.part}): {verdict}, {reason(name)}", *found]), flush=True)
+    print(f"\napache-flink {pyflink.version} and holdfast {holdfast.version}, programs by part:")
+    for (part, verdict), count in sorted(verdicts.items()):
+        print(f"  part {part:2}: {count:3} {verdict}")
+    return sum(count for (_, verdict), count in verdicts.items() if verdict in UNEXPECTED)
+
+
+def _verdict(differs: bool, why: str | None) -> str:
+    if differs:
+        return DIFFERS if why is None else "differs, as expected"
+    return SAME if why is None else UNEXPECTEDLY_SAME
+
+
+def record(pyflink: Results) -> None:
+    failed = [name for name, runs in pyflink.runs.items() for lines in runs.values() if lines[:1] == ["it failed"]]
+    if failed:
+        sys.exit(f"Nothing is recorded, since these programs failed on PyFlink: {sorted(set(failed))}")
+    for module in module_names():
+        runs = {
+            name.partition(".")[2]: {
+                setting: pyflink.cases[name].compared(lines, Setting.parse(setting))
+                for setting, lines in by_setting.items()
+            }
+            for name, by_setting in pyflink.runs.items()
+            if name.partition(".")[0] == module
+        }
+        if runs:
+            records.write(module, pyflink.version, {**records.read(module), **runs})
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", default="*", metavar="PATTERN", help="programs, such as 'windows.*'")
+    parser.add_argument("--record", action="store_true", help="keep what PyFlink gives")
+    given = parser.parse_args()
+    with services(given.only) as outside:
+        pyflink = run("pyflink", given.only, outside)
+        if given.record:
+            record(pyflink)
+        unexpected = compare(pyflink, run("holdfast", given.only, outside))
+    sys.exit(min(1, unexpected))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,176 @@
+"""Classes that hold settings, and the small values of programs."""
+
+from pyflink.common import Duration, Instant, JobStatus, RestartStrategies, Time, Types, WatermarkStrategy
+from pyflink.common.serialization import RowFieldExtractorSchema
+from pyflink.common.watermark_strategy import TimestampAssigner
+from pyflink.datastream import (
+    EmbeddedRocksDBStateBackend,
+    FileSystemCheckpointStorage,
+    HashMapStateBackend,
+    JobManagerCheckpointStorage,
+    MemorySize,
+    OutputTag,
+    PredefinedOptions,
+    SlotSharingGroup,
+    TimeDomain,
+)
+from pyflink.datastream.state import StateTtlConfig
+
+from tests.parity.case import attempt, facts, program
+
+
+@facts(8)
+def state_backends(_, __):
+    rocksdb = EmbeddedRocksDBStateBackend()
+    rocksdb.set_predefined_options(PredefinedOptions.SPINNING_DISK_OPTIMIZED)
+    rocksdb.set_db_storage_paths("/tmp/one", "/tmp/two")
+    rocksdb.set_number_of_transfer_threads(3)
+    return [
+        type(HashMapStateBackend()).__name__,
+        str(rocksdb.get_predefined_options()),
+        str(rocksdb.get_number_of_transfer_threads()),
+        str(EmbeddedRocksDBStateBackend().get_predefined_options()),
+        str([option.name for option in PredefinedOptions]),
+    ]
+
+
+@facts(8)
+def checkpoint_storages(_, __):
+    storage = FileSystemCheckpointStorage("file:///var/checkpoints/")
+    return [
+        storage.get_checkpoint_path(),
+        str(storage.get_min_file_size_threshold()),
+        str(storage.get_write_buffer_size()),
+        str(FileSystemCheckpointStorage("file:///var/checkpoints", None, 2048).get_min_file_size_threshold()),
+        str(JobManagerCheckpointStorage().get_max_state_size()),
+        str(JobManagerCheckpointStorage(max_state_size=100).get_max_state_size()),
+        str(JobManagerCheckpointStorage("file:///var/c").get_checkpoint_path()),
+    ]
+
+
+@facts(8)
+def resources(_, __):
+    group = (
+        SlotSharingGroup.builder("mine")
+        .set_cpu_cores(1.5)
+        .set_task_heap_memory(MemorySize(bytes_size=100))
+        .set_task_off_heap_memory_mb(2)
+        .set_managed_memory_mb(3)
+        .set_external_resource("gpu", 1.0)
+        .build()
+    )
+    return [
+        group.get_name(),
+        str(group.get_cpu_cores()),
+        str(group.get_task_heap_memory().get_bytes()),
+        str(group.get_task_off_heap_memory().get_mebi_bytes()),
+        str(group.get_managed_memory().get_mebi_bytes()),
+        str(group.get_external_resources()),
+        str(MemorySize.of_mebi_bytes(3).get_kibi_bytes()),
+        str(MemorySize(bytes_size=5000)),
+        str(MemorySize.of_mebi_bytes(1) < MemorySize.of_mebi_bytes(2)),
+        str(SlotSharingGroup.builder("plain").build().get_cpu_cores()),
+    ]
+
+
+@facts(8)
+def times_alone(_, __):
+    return [
+        str(Time.seconds(2).to_milliseconds()),
+        str(Time.milliseconds(milliseconds=5)),
+        str(Time.days(1) == Time.hours(24)),
+        str(Duration.of_seconds(2) == Duration.of_millis(2000)),
+        repr(Instant.of_epoch_milli(1234)),
+        str(Instant.of_epoch_milli(1234).to_epoch_milli()),
+        str(Instant(1, 2) == Instant(1, 2)),
+        repr(Instant(-1, 999_000_000)),
+        str(Instant(-1, 999_000_000).to_epoch_milli()),
+        str(TimeDomain.EVENT_TIME),
+        str([domain.name for domain in TimeDomain]),
+    ]
+
+
+@facts(8)
+def statuses(_, __):
+    return [f"{status.name} {status.is_terminal_state()} {status.is_globally_terminal_state()}" for status in JobStatus]
+
+
+@facts(8)
+def restart_strategies(_, __):
+    fixed = RestartStrategies.fixed_delay_restart(3, 500)
+    return [
+        type(fixed).__name__,
+        fixed.get_description(),
+        RestartStrategies.no_restart().get_description(),
+        RestartStrategies.failure_rate_restart(3, 1000, 5).get_description(),
+    ]
+
+
+@facts(8)
+def time_to_live(_, __):
+    config = (
+        StateTtlConfig.new_builder(Time.seconds(5))
+        .update_ttl_on_read_and_write()
+        .return_expired_if_not_cleaned_up()
+        .cleanup_full_snapshot()
+        .cleanup_incrementally(7, True)
+        .build()
+    )
+    cleanup = config.get_cleanup_strategies()
+    return [
+        str(config.get_ttl().to_milliseconds()),
+        config.get_update_type().name,
+        config.get_state_visibility().name,
+        config.get_ttl_time_characteristic().name,
+        str(config.is_enabled()),
+        str(cleanup.in_full_snapshot()),
+        str(cleanup.is_cleanup_in_background()),
+        str(cleanup.get_incremental_cleanup_strategy().get_cleanup_size()),
+        str(cleanup.get_incremental_cleanup_strategy().run_cleanup_for_every_record()),
+    ]
+
+
+@facts(8)
+def small_values(_, __):
+    return [
+        attempt(lambda: OutputTag("", Types.INT())),
+        attempt(lambda: OutputTag("a", Types.INT()).tag_id),
+        attempt(lambda: RowFieldExtractorSchema(-1)),
+        attempt(lambda: RowFieldExtractorSchema(1).field_index),
+    ]
+
+
+class Value(TimestampAssigner):
+    def extract_timestamp(self, value, record_timestamp):
+        return value
+
+
+@program(8)
+def aligned_watermarks(env, out):
+    strategy = (
+        WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(5))
+        .with_timestamp_assigner(Value())
+        .with_idleness(Duration.of_seconds(5))
+        .with_watermark_alignment("group", Duration.of_seconds(10), Duration.of_millis(200))
+    )
+    one = env.from_collection([1, 2, 3], Types.LONG()).assign_timestamps_and_watermarks(strategy)
+    return one.union(env.from_collection([1_000, 2_000], Types.LONG()).assign_timestamps_and_watermarks(strategy))
+
+
+@program(8)
+def slot_sharing_groups(env, out):
+    group = SlotSharingGroup.builder("mine").build()
+    env.register_slot_sharing_group(group)
+    return env.from_collection([1, 2], Types.INT()).map(lambda n: n, Types.INT()).slot_sharing_group(group)
+
+
+@facts(8)
+def execution_plan(env, __):
+    """Without a node for a union."""
+    import json
+
+    one = env.from_collection([1], Types.INT()).map(lambda n: n, Types.INT()).name("one").set_parallelism(1)
+    other = env.from_collection([2], Types.INT()).map(lambda n: n, Types.INT()).name("other").set_parallelism(1)
+    one.union(other).map(lambda n: n, Types.INT()).name("last").set_parallelism(1).print().name("print")
+    nodes = json.loads(env.get_execution_plan())["nodes"]
+    return [str(len(nodes)), str([node["parallelism"] for node in nodes])]

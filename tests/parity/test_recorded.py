@@ -1,0 +1,89 @@
+"""Programs give the rows that PyFlink gave when they were recorded (``make parity`` runs both, and records).
+
+Each runs on the engine without Spark, in every mode and parallelism that it was recorded with; a few run on Spark.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, redirect_stdout
+from fnmatch import fnmatchcase
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast.testing.in_process import InProcessEngine
+from tests.parity import records
+from tests.parity.case import Case, Setting
+from tests.parity.expected import DIFFERENCES, reason
+from tests.parity.runner import OUTSIDE, Runner, load, module_names, programs_of
+
+MODULES = [name for name in module_names() if name not in OUTSIDE]
+#: On Spark: one program of each kind of plan.
+ON_SPARK = {
+    "streams.side_outputs": "STREAMING-2",
+    "windows.tumbling": "STREAMING-2",
+    "state.merging_states": "BATCH-2",
+    "output.printed_rows": "STREAMING-2",
+}
+PROGRAMS = [f"{module}.{name}" for module in MODULES for name in records.read(module)]
+
+_loaded = cache(lambda module: load(module, "holdfast"))
+
+
+@contextmanager
+def stdout_as_text() -> Iterator[Callable[[], str]]:
+    with redirect_stdout(io.StringIO()) as text:
+        yield text.getvalue
+
+
+def differences(name: str, settings: Iterable[str], directory: Path) -> dict[str, str]:
+    """What a program gives instead of the recorded lines, by setting."""
+    module, _, own_name = name.partition(".")
+    local = {"holdfast.state.local-dir": str(directory / "local"), "holdfast.epoch.idle-wait": "1 ms"}
+    runner = Runner("holdfast", stdout_as_text, local)
+    recorded = records.read(module)[own_name]
+    different = {}
+    for setting in settings:
+        found = outcome(runner, module, own_name, Setting.parse(setting))
+        if found != recorded[setting]:
+            different[setting] = f"gives {found}, and PyFlink {recorded[setting]}"
+    return different
+
+
+def outcome(runner: Runner, module: str, name: str, setting: Setting) -> list[str]:
+    try:
+        program: Any = programs_of(_loaded(module))[name]
+        case: Case = program.case
+        return case.compared(runner.lines(program, setting), setting)
+    except Exception as error:
+        return [f"{type(error).__name__}: {error}"]
+
+
+def judge(name: str, different: Mapping[str, str]) -> None:
+    """The same, or expected to differ: not the one in place of the other."""
+    why = reason(name)
+    if why is not None and different:
+        pytest.xfail(f"{why}: {different}")
+    assert not different
+    assert why is None, f"{name} gives the rows of PyFlink: it must leave tests/parity/expected.py"
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_program_gives_the_rows_of_pyflink(in_process: InProcessEngine, tmp_path: Path, name: str) -> None:
+    different = differences(name, records.read(name.partition(".")[0])[name.partition(".")[2]], tmp_path)
+    judge(name, different)
+
+
+def test_programs_that_differ_are_there() -> None:
+    unknown = [pattern for pattern in DIFFERENCES if not any(fnmatchcase(name, pattern) for name in PROGRAMS)]
+    assert not unknown
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ON_SPARK)
+def test_a_program_gives_them_on_spark(spark: Any, tmp_path: Path, name: str) -> None:
+    assert not differences(name, [ON_SPARK[name]], tmp_path)
