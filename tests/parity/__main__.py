@@ -26,7 +26,7 @@ from tests.kit.unavailable import Unavailable
 from tests.parity import records
 from tests.parity.case import Case, Setting
 from tests.parity.expected import reason
-from tests.parity.runner import Results, module_names
+from tests.parity.runner import FAILED, Results, module_names
 
 PROJECT = Path(__file__).resolve().parents[2]
 ENVIRONMENTS = {"pyflink": "flink", "holdfast": PROJECT_ENVIRONMENT}
@@ -35,6 +35,7 @@ KAFKA_JARS = (
     "org.apache.flink:flink-sql-connector-kafka:5.0.0-2.2",
     "org.apache.flink:flink-sql-avro:2.3.0",
 )
+_MOST_LINES, _MOST_CHARACTERS = 6, 400
 SAME, DIFFERS, UNEXPECTEDLY_SAME = "same", "differs", "same, and should leave the list of differences"
 UNEXPECTED = (DIFFERS, UNEXPECTEDLY_SAME)
 
@@ -78,25 +79,31 @@ def run(package: str, pattern: str, outside: Services) -> Results:
         return Results.read(results)
 
 
-def differences(case: Case, one: dict[str, list[str]], other: dict[str, list[str]]) -> Iterator[str]:
-    """A text for each setting in which two runs of a program differ: what only the one has, and only the other."""
+def differences(case: Case, one: dict[str, list[str]], other: dict[str, list[str]]) -> list[str]:
+    """Texts for the settings in which two runs of a program differ: what only the one has, and only the other."""
+    found: dict[str, list[str]] = {}
     for setting in case.settings():
         there = case.compared(one.get(setting.name, ["not run"]), setting)
         here = case.compared(other.get(setting.name, ["not run"]), setting)
         if there != here:
-            missing = list((Counter(there) - Counter(here)).elements())
-            more = list((Counter(here) - Counter(there)).elements())
-            texts = [f"    - {line}" for line in missing[:5]] + [f"    + {line.rstrip()}" for line in more[-5:]]
-            yield "\n".join(
-                [f"  {setting.name}: {len(missing)} missing, {len(more)} more", *(texts or ["    other order"])]
-            )
+            found.setdefault(_difference(there, here), []).append(setting.name)
+    return [f"  {', '.join(settings)}: {text}" for text, settings in found.items()]
+
+
+def _difference(there: list[str], here: list[str]) -> str:
+    if FAILED in here:
+        return f"failed here: {here[-1].strip()[-_MOST_CHARACTERS:]}"
+    missing = [f"    - {line}" for line in (Counter(there) - Counter(here)).elements()]
+    more = [f"    + {line}" for line in (Counter(here) - Counter(there)).elements()]
+    head = f"{len(missing)} missing, {len(more)} more" if missing or more else "the same in another order"
+    return "\n".join([head, *missing[:_MOST_LINES], *more[:_MOST_LINES]])
 
 
 def compare(pyflink: Results, holdfast: Results) -> int:
     """The number of programs whose outcome nobody expects."""
     verdicts: Counter[tuple[int, str]] = Counter()
     for name, case in pyflink.cases.items():
-        found = list(differences(case, pyflink.runs[name], holdfast.runs.get(name, {})))
+        found = differences(case, pyflink.runs[name], holdfast.runs.get(name, {}))
         verdict = _verdict(bool(found), reason(name))
         verdicts[case.part, verdict] += 1
         if verdict != SAME:
@@ -114,7 +121,7 @@ def _verdict(differs: bool, why: str | None) -> str:
 
 
 def record(pyflink: Results) -> None:
-    failed = [name for name, runs in pyflink.runs.items() for lines in runs.values() if lines[:1] == ["it failed"]]
+    failed = [name for name, runs in pyflink.runs.items() for lines in runs.values() if FAILED in lines]
     if failed:
         sys.exit(f"Nothing is recorded, since these programs failed on PyFlink: {sorted(set(failed))}")
     for module in module_names():

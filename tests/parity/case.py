@@ -64,6 +64,11 @@ class Case:
 
     def compared(self, lines: Iterable[str], setting: Setting) -> list[str]:
         """What two runs with a setting have in common."""
+        if setting.mode == "BATCH":
+            # A batch of Flink chooses its parallelism by the size of its data, and with it whether a line has a number.
+            lines = [
+                re.sub(r"^(?:([\w ]+):)?N> ", lambda found: f"{found[1]}> " if found[1] else "", line) for line in lines
+            ]
         alone = self.order is Order.ALONE and setting == Setting("STREAMING", 1)
         return list(lines) if alone or self.order is Order.ALWAYS else sorted(lines)
 
@@ -109,9 +114,15 @@ def text_of(value: Any) -> str:
 def attempt(call: Callable[[], Any]) -> str:
     """What a call gives, or the name of the error that it raises."""
     try:
-        return text_of(call())
+        given = call()
     except Exception as error:
         return f"raises {type(error).__name__}"
+    return given if isinstance(given, str) else text_of(given)
+
+
+def told(*calls: Callable[[], Any]) -> list[str]:
+    """What each call gives: one that a package lacks is one line that differs, and not all of them."""
+    return [attempt(call) for call in calls]
 
 
 def printed_line(line: str) -> str:

@@ -37,6 +37,8 @@ SETTINGS = {
     "taskmanager.numberOfTaskSlots": "8",
 }
 
+#: The first line of a program that failed and should not.
+FAILED = "it failed"
 #: Modules of programs that need a service, with the variable that says where it is.
 OUTSIDE = {"kafka": "PARITY_KAFKA"}
 
@@ -197,7 +199,7 @@ def _run(runner: Runner, program: Any, name: str, results: Results, say: Callabl
         try:
             lines = runner.lines(program, setting)
         except Exception as error:
-            lines = ["it failed", *traceback.format_exception(error)]
+            lines = [FAILED, "".join(traceback.format_exception(error))]
         results.runs[name][setting.name] = lines
         say(f"{name} {setting.name}: {len(lines)} lines, {time.monotonic() - begin:.1f} s")
 

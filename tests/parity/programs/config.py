@@ -3,66 +3,59 @@
 from pyflink.common import Configuration, ExecutionConfig, Types
 from pyflink.datastream import CheckpointingMode, ExternalizedCheckpointRetention, MapFunction, RuntimeContext
 
-from tests.parity.case import facts, program
+from tests.parity.case import facts, program, told
 
 
 @facts(3)
 def execution_config(env, __):
     config = env.get_config()
-    found = [
-        type(config).__name__,
-        config.get_parallelism(),
-        config.get_max_parallelism(),
-        config.get_auto_watermark_interval(),
-        config.get_latency_tracking_interval(),
-        config.is_object_reuse_enabled(),
-        config.is_closure_cleaner_enabled(),
-        config.is_use_snapshot_compression(),
-        config.has_auto_generated_uids_enabled(),
-        config.has_generic_types_disabled(),
-        config.is_force_kryo_enabled(),
-        config.is_force_avro_enabled(),
-        config.get_task_cancellation_interval(),
-        config.get_task_cancellation_timeout(),
-        config.get_global_job_parameters(),
-        config.get_default_kryo_serializer_classes(),
-        config.get_registered_kryo_types(),
-        config.get_registered_pojo_types(),
-    ]
-    return [str(value) for value in found]
+    return told(
+        lambda: type(config).__name__,
+        config.get_parallelism,
+        config.get_max_parallelism,
+        config.get_auto_watermark_interval,
+        config.get_latency_tracking_interval,
+        config.is_object_reuse_enabled,
+        config.is_closure_cleaner_enabled,
+        config.is_use_snapshot_compression,
+        config.has_auto_generated_uids_enabled,
+        config.has_generic_types_disabled,
+        config.is_force_kryo_enabled,
+        config.is_force_avro_enabled,
+        config.get_task_cancellation_interval,
+        config.get_task_cancellation_timeout,
+        config.get_global_job_parameters,
+        config.get_default_kryo_serializer_classes,
+        config.get_registered_kryo_types,
+        config.get_registered_pojo_types,
+    )
 
 
 @facts(3)
 def changed_execution_config(env, __):
     config = env.get_config()
-    same = (
-        config.set_parallelism(3)
-        .set_max_parallelism(64)
-        .set_auto_watermark_interval(50)
-        .set_latency_tracking_interval(7)
-        .enable_object_reuse()
-        .disable_closure_cleaner()
-        .set_use_snapshot_compression(True)
-        .disable_auto_generated_uids()
-        .disable_generic_types()
-        .set_task_cancellation_interval(11)
-        .set_task_cancellation_timeout(12)
-        .set_global_job_parameters({"who": "me", "count": "3"})
+    return told(
+        lambda: isinstance(config.set_parallelism(3), ExecutionConfig) and env.get_parallelism(),
+        lambda: config.set_max_parallelism(64).get_max_parallelism(),
+        lambda: env.get_max_parallelism(),
+        lambda: config.set_auto_watermark_interval(50).get_auto_watermark_interval(),
+        lambda: config.set_latency_tracking_interval(7).get_latency_tracking_interval(),
+        lambda: config.enable_object_reuse().is_object_reuse_enabled(),
+        lambda: config.disable_object_reuse().is_object_reuse_enabled(),
+        lambda: config.disable_closure_cleaner().is_closure_cleaner_enabled(),
+        lambda: config.enable_closure_cleaner().is_closure_cleaner_enabled(),
+        lambda: config.set_use_snapshot_compression(True).is_use_snapshot_compression(),
+        lambda: config.disable_auto_generated_uids().has_auto_generated_uids_enabled(),
+        lambda: config.enable_auto_generated_uids().has_auto_generated_uids_enabled(),
+        lambda: config.disable_generic_types().has_generic_types_disabled(),
+        lambda: config.enable_force_kryo().is_force_kryo_enabled(),
+        lambda: config.enable_force_avro().is_force_avro_enabled(),
+        lambda: config.set_task_cancellation_interval(11).get_task_cancellation_interval(),
+        lambda: config.set_task_cancellation_timeout(12).get_task_cancellation_timeout(),
+        lambda: config.set_global_job_parameters({"who": "me", "count": "3"}).get_global_job_parameters(),
+        lambda: env.get_config() == config,
+        lambda: env.get_config().get_auto_watermark_interval(),
     )
-    return [
-        str(isinstance(same, ExecutionConfig)),
-        f"{env.get_parallelism()} {env.get_max_parallelism()} {config.get_parallelism()}",
-        f"{config.get_max_parallelism()} {config.get_auto_watermark_interval()}",
-        f"{config.get_latency_tracking_interval()} {config.is_object_reuse_enabled()}",
-        f"{config.is_closure_cleaner_enabled()} {config.is_use_snapshot_compression()}",
-        f"{config.has_auto_generated_uids_enabled()} {config.has_generic_types_disabled()}",
-        f"{config.get_task_cancellation_interval()} {config.get_task_cancellation_timeout()}",
-        str(sorted(config.get_global_job_parameters().items())),
-        str(config.disable_object_reuse().is_object_reuse_enabled()),
-        str(config.enable_auto_generated_uids().has_auto_generated_uids_enabled()),
-        str(config.enable_generic_types().has_generic_types_disabled()),
-        str(env.get_config() == config),
-    ]
 
 
 @facts(3)
@@ -97,35 +90,31 @@ def parallelism_of_the_config(env, out):
 @facts(8)
 def checkpoint_config(env, __):
     config = env.get_checkpoint_config()
-    before = [
-        config.is_checkpointing_enabled(),
-        config.get_checkpoint_interval(),
-        config.get_checkpointing_consistency_mode(),
-        config.get_checkpoint_timeout(),
-        config.get_min_pause_between_checkpoints(),
-        config.get_max_concurrent_checkpoints(),
-        config.get_tolerable_checkpoint_failure_number(),
-        config.is_unaligned_checkpoints_enabled(),
-        config.get_externalized_checkpoint_retention(),
+    reads = [
+        config.is_checkpointing_enabled,
+        config.get_checkpoint_interval,
+        lambda: str(config.get_checkpointing_consistency_mode()),
+        lambda: str(config.get_checkpointing_mode()),
+        config.get_checkpoint_timeout,
+        config.get_min_pause_between_checkpoints,
+        config.get_max_concurrent_checkpoints,
+        config.get_tolerable_checkpoint_failure_number,
+        config.is_unaligned_checkpoints_enabled,
+        config.is_force_unaligned_checkpoints,
+        lambda: str(config.get_externalized_checkpoint_retention()),
+        config.is_externalized_checkpoints_enabled,
+        lambda: config.get_alignment_timeout() == config.get_aligned_checkpoint_timeout(),
+        env.get_checkpoint_interval,
+        lambda: str(env.get_checkpointing_mode()),
+        lambda: str(env.get_checkpointing_consistency_mode()),
     ]
+    before = told(*reads)
     env.enable_checkpointing(300_000, CheckpointingMode.AT_LEAST_ONCE)
     config.set_checkpoint_timeout(60_000).set_min_pause_between_checkpoints(500)
     config.set_max_concurrent_checkpoints(2)
     config.set_tolerable_checkpoint_failure_number(4)
     config.set_externalized_checkpoint_retention(ExternalizedCheckpointRetention.RETAIN_ON_CANCELLATION)
-    after = [
-        config.is_checkpointing_enabled(),
-        config.get_checkpoint_interval(),
-        config.get_checkpointing_consistency_mode(),
-        config.get_checkpoint_timeout(),
-        config.get_min_pause_between_checkpoints(),
-        config.get_max_concurrent_checkpoints(),
-        config.get_tolerable_checkpoint_failure_number(),
-        config.get_externalized_checkpoint_retention(),
-        env.get_checkpoint_interval(),
-        env.get_checkpointing_mode(),
-    ]
-    return [str(value) for value in before + after]
+    return before + told(*reads)
 
 
 @facts(8)
@@ -136,28 +125,26 @@ def typed_configuration(_, __):
     other = Configuration()
     other.set_string("more", "b")
     target: dict = {"before": "c"}
-    config.add_all_to_dict(target)
-    values = [
-        config.get_string("text", "?"),
-        config.get_integer("count", 0),
-        config.get_boolean("yes", False),
-        config.get_float("half", 0.0),
-        config.get_bytearray("bytes", bytearray()),
-        config.get_string("none", "default"),
-        config.get_integer("none", 7),
-        config.get_string("count", "?"),
-        sorted(config.key_set()),
-        config.contains_key("text"),
-        config.contains_key("none"),
-        sorted(key for key in target),
-        config.remove_config("text"),
-        config.remove_config("none"),
-        sorted(config.add_all(other).key_set()),
-        sorted(config.add_all(other, "a.").key_set()),
-        other.to_dict(),
-        other == Configuration.from_dict({"more": "b"}),
-        Configuration.parse_list_value("[a, b]"),
-        Configuration.parse_list_value("a;b"),
-        Configuration.parse_list_value(""),
-    ]
-    return [repr(value) for value in values]
+    return told(
+        lambda: config.get_string("text", "?"),
+        lambda: config.get_integer("count", 0),
+        lambda: config.get_boolean("yes", False),
+        lambda: config.get_float("half", 0.0),
+        lambda: config.get_bytearray("bytes", bytearray()),
+        lambda: config.get_string("none", "default"),
+        lambda: config.get_integer("none", 7),
+        lambda: config.get_string("count", "?"),
+        lambda: sorted(config.key_set()),
+        lambda: config.contains_key("text"),
+        lambda: config.contains_key("none"),
+        lambda: config.add_all_to_dict(target) or sorted(target),
+        lambda: config.remove_config("text"),
+        lambda: config.remove_config("none"),
+        lambda: sorted(config.add_all(other).key_set()),
+        lambda: sorted(config.add_all(other, "a.").key_set()),
+        lambda: other.to_dict(),
+        lambda: other == Configuration.from_dict({"more": "b"}),
+        lambda: Configuration.parse_list_value("[a, b]"),
+        lambda: Configuration.parse_list_value("a;b"),
+        lambda: Configuration.parse_list_value(""),
+    )

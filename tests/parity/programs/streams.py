@@ -17,7 +17,7 @@ from pyflink.datastream import (
 )
 from pyflink.datastream.connectors.number_seq import NumberSequenceSource
 
-from tests.parity.case import Order, facts, program
+from tests.parity.case import Order, facts, program, told
 
 PAIR = Types.TUPLE([Types.STRING(), Types.LONG()])
 TRIPLE = Types.TUPLE([Types.STRING(), Types.LONG(), Types.LONG()])
@@ -251,19 +251,19 @@ def one_subtask(env, out):
 @facts(8)
 def facts_of_streams(env, __):
     mapped = numbers(env).map(Double(), Types.LONG()).name("double").set_parallelism(1)
-    return [
-        mapped.get_name(),
-        str(mapped.get_type()),
-        str(numbers(env).map(Double()).get_type()),
-        str(keyed(env).get_type()),
-        str(env.get_parallelism()),
-        str(env.get_max_parallelism()),
-        str(env.get_buffer_timeout()),
-        str(env.is_chaining_enabled()),
-        str(env.set_buffer_timeout(7).get_buffer_timeout()),
-        str(env.disable_operator_chaining().is_chaining_enabled()),
-        str(env.set_max_parallelism(64).get_max_parallelism()),
-    ]
+    return told(
+        lambda: mapped.get_name(),
+        lambda: str(mapped.get_type()),
+        lambda: str(numbers(env).map(Double()).get_type()),
+        lambda: str(keyed(env).get_type()),
+        lambda: str(env.get_parallelism()),
+        lambda: str(env.get_max_parallelism()),
+        lambda: str(env.get_buffer_timeout()),
+        lambda: str(env.is_chaining_enabled()),
+        lambda: str(env.set_buffer_timeout(7).get_buffer_timeout()),
+        lambda: str(env.disable_operator_chaining().is_chaining_enabled()),
+        lambda: str(env.set_max_parallelism(64).get_max_parallelism()),
+    )
 
 
 @program()

@@ -16,7 +16,7 @@ from pyflink.datastream import (
 )
 from pyflink.datastream.state import StateTtlConfig
 
-from tests.parity.case import attempt, facts, program
+from tests.parity.case import facts, program, told
 
 
 @facts(8)
@@ -25,27 +25,27 @@ def state_backends(_, __):
     rocksdb.set_predefined_options(PredefinedOptions.SPINNING_DISK_OPTIMIZED)
     rocksdb.set_db_storage_paths("/tmp/one", "/tmp/two")
     rocksdb.set_number_of_transfer_threads(3)
-    return [
-        type(HashMapStateBackend()).__name__,
-        str(rocksdb.get_predefined_options()),
-        str(rocksdb.get_number_of_transfer_threads()),
-        str(EmbeddedRocksDBStateBackend().get_predefined_options()),
-        str([option.name for option in PredefinedOptions]),
-    ]
+    return told(
+        lambda: type(HashMapStateBackend()).__name__,
+        lambda: str(rocksdb.get_predefined_options()),
+        lambda: str(rocksdb.get_number_of_transfer_threads()),
+        lambda: str(EmbeddedRocksDBStateBackend().get_predefined_options()),
+        lambda: str([option.name for option in PredefinedOptions]),
+    )
 
 
 @facts(8)
 def checkpoint_storages(_, __):
     storage = FileSystemCheckpointStorage("file:///var/checkpoints/")
-    return [
-        storage.get_checkpoint_path(),
-        str(storage.get_min_file_size_threshold()),
-        str(storage.get_write_buffer_size()),
-        str(FileSystemCheckpointStorage("file:///var/checkpoints", None, 2048).get_min_file_size_threshold()),
-        str(JobManagerCheckpointStorage().get_max_state_size()),
-        str(JobManagerCheckpointStorage(max_state_size=100).get_max_state_size()),
-        str(JobManagerCheckpointStorage("file:///var/c").get_checkpoint_path()),
-    ]
+    return told(
+        lambda: storage.get_checkpoint_path(),
+        lambda: str(storage.get_min_file_size_threshold()),
+        lambda: str(storage.get_write_buffer_size()),
+        lambda: str(FileSystemCheckpointStorage("file:///var/checkpoints", None, 2048).get_min_file_size_threshold()),
+        lambda: str(JobManagerCheckpointStorage().get_max_state_size()),
+        lambda: str(JobManagerCheckpointStorage(max_state_size=100).get_max_state_size()),
+        lambda: str(JobManagerCheckpointStorage("file:///var/c").get_checkpoint_path()),
+    )
 
 
 @facts(8)
@@ -59,35 +59,35 @@ def resources(_, __):
         .set_external_resource("gpu", 1.0)
         .build()
     )
-    return [
-        group.get_name(),
-        str(group.get_cpu_cores()),
-        str(group.get_task_heap_memory().get_bytes()),
-        str(group.get_task_off_heap_memory().get_mebi_bytes()),
-        str(group.get_managed_memory().get_mebi_bytes()),
-        str(group.get_external_resources()),
-        str(MemorySize.of_mebi_bytes(3).get_kibi_bytes()),
-        str(MemorySize(bytes_size=5000)),
-        str(MemorySize.of_mebi_bytes(1) < MemorySize.of_mebi_bytes(2)),
-        str(SlotSharingGroup.builder("plain").build().get_cpu_cores()),
-    ]
+    return told(
+        lambda: group.get_name(),
+        lambda: str(group.get_cpu_cores()),
+        lambda: str(group.get_task_heap_memory().get_bytes()),
+        lambda: str(group.get_task_off_heap_memory().get_mebi_bytes()),
+        lambda: str(group.get_managed_memory().get_mebi_bytes()),
+        lambda: str(group.get_external_resources()),
+        lambda: str(MemorySize.of_mebi_bytes(3).get_kibi_bytes()),
+        lambda: str(MemorySize(bytes_size=5000)),
+        lambda: str(MemorySize.of_mebi_bytes(1) < MemorySize.of_mebi_bytes(2)),
+        lambda: str(SlotSharingGroup.builder("plain").build().get_cpu_cores()),
+    )
 
 
 @facts(8)
 def times_alone(_, __):
-    return [
-        str(Time.seconds(2).to_milliseconds()),
-        str(Time.milliseconds(milliseconds=5)),
-        str(Time.days(1) == Time.hours(24)),
-        str(Duration.of_seconds(2) == Duration.of_millis(2000)),
-        repr(Instant.of_epoch_milli(1234)),
-        str(Instant.of_epoch_milli(1234).to_epoch_milli()),
-        str(Instant(1, 2) == Instant(1, 2)),
-        repr(Instant(-1, 999_000_000)),
-        str(Instant(-1, 999_000_000).to_epoch_milli()),
-        str(TimeDomain.EVENT_TIME),
-        str([domain.name for domain in TimeDomain]),
-    ]
+    return told(
+        lambda: str(Time.seconds(2).to_milliseconds()),
+        lambda: str(Time.milliseconds(milliseconds=5)),
+        lambda: str(Time.days(1) == Time.hours(24)),
+        lambda: str(Duration.of_seconds(2) == Duration.of_millis(2000)),
+        lambda: repr(Instant.of_epoch_milli(1234)),
+        lambda: str(Instant.of_epoch_milli(1234).to_epoch_milli()),
+        lambda: str(Instant(1, 2) == Instant(1, 2)),
+        lambda: repr(Instant(-1, 999_000_000)),
+        lambda: str(Instant(-1, 999_000_000).to_epoch_milli()),
+        lambda: str(TimeDomain.EVENT_TIME),
+        lambda: str([domain.name for domain in TimeDomain]),
+    )
 
 
 @facts(8)
@@ -98,12 +98,12 @@ def statuses(_, __):
 @facts(8)
 def restart_strategies(_, __):
     fixed = RestartStrategies.fixed_delay_restart(3, 500)
-    return [
-        type(fixed).__name__,
-        fixed.get_description(),
-        RestartStrategies.no_restart().get_description(),
-        RestartStrategies.failure_rate_restart(3, 1000, 5).get_description(),
-    ]
+    return told(
+        lambda: type(fixed).__name__,
+        lambda: fixed.get_description(),
+        lambda: RestartStrategies.no_restart().get_description(),
+        lambda: RestartStrategies.failure_rate_restart(3, 1000, 5).get_description(),
+    )
 
 
 @facts(8)
@@ -117,27 +117,27 @@ def time_to_live(_, __):
         .build()
     )
     cleanup = config.get_cleanup_strategies()
-    return [
-        str(config.get_ttl().to_milliseconds()),
-        config.get_update_type().name,
-        config.get_state_visibility().name,
-        config.get_ttl_time_characteristic().name,
-        str(config.is_enabled()),
-        str(cleanup.in_full_snapshot()),
-        str(cleanup.is_cleanup_in_background()),
-        str(cleanup.get_incremental_cleanup_strategy().get_cleanup_size()),
-        str(cleanup.get_incremental_cleanup_strategy().run_cleanup_for_every_record()),
-    ]
+    return told(
+        lambda: str(config.get_ttl().to_milliseconds()),
+        lambda: config.get_update_type().name,
+        lambda: config.get_state_visibility().name,
+        lambda: config.get_ttl_time_characteristic().name,
+        lambda: str(config.is_enabled()),
+        lambda: str(cleanup.in_full_snapshot()),
+        lambda: str(cleanup.is_cleanup_in_background()),
+        lambda: str(cleanup.get_incremental_cleanup_strategy().get_cleanup_size()),
+        lambda: str(cleanup.get_incremental_cleanup_strategy().run_cleanup_for_every_record()),
+    )
 
 
 @facts(8)
 def small_values(_, __):
-    return [
-        attempt(lambda: OutputTag("", Types.INT())),
-        attempt(lambda: OutputTag("a", Types.INT()).tag_id),
-        attempt(lambda: RowFieldExtractorSchema(-1)),
-        attempt(lambda: RowFieldExtractorSchema(1).field_index),
-    ]
+    return told(
+        lambda: OutputTag("", Types.INT()),
+        lambda: OutputTag("a", Types.INT()).tag_id,
+        lambda: RowFieldExtractorSchema(-1),
+        lambda: RowFieldExtractorSchema(1).field_index,
+    )
 
 
 class Value(TimestampAssigner):
