@@ -87,7 +87,7 @@ class Maps(KeyedProcessFunction):
         facts = [self.map.is_empty(), self.map.contains(number - 3), self.map.get(number - 3), number in self.map]
         self.map.put(number, f"<{number}>")
         if number == 4:
-            self.map.put_all({100: "a", 101: "b"})
+            self.map.put_all({100: "a", 101: "b"}.items())
         if number == 7:
             self.map.remove(100)
         if number == 8:
@@ -258,8 +258,9 @@ class Rules(KeyedBroadcastProcessFunction):
             yield ctx.get_current_key(), value * (factor or 1)
 
 
-@program()
+@program(modes=("STREAMING",))
 def keyed_broadcast_state(env, out):
+    """As a batch PyFlink 2.3.0 gives rows of one key for another: its timers do not see the key that they are of."""
     factors = env.from_collection([("key 0", 100), ("key 2", 10)], PAIR).broadcast(RULES)
     return keyed(env).connect(factors).process(Rules(), PAIR)
 
