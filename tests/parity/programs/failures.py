@@ -68,18 +68,39 @@ class Count(KeyedProcessFunction):
         yield f"{ctx.get_current_key()} {self.count.value()}"
 
 
-@program(10)
-def restarted(env, out):
-    """The second attempt begins anew, with empty state; a file sink shows no row of the first."""
+def failing(env, out, times):
+    """Numbers, of which one makes its subtask fail so often."""
     with_restarts(env, 3)
     env.enable_checkpointing(200)
     env.configure(Configuration.from_dict({"execution.checkpointing.dir": (out / "checkpoints").as_uri()}))
     memory = out / "failures"
     memory.write_text("")
-    failing = numbers(env, 8).map(FailsFirst(str(memory), 2), Types.INT())
-    counts = failing.key_by(lambda n: n % 2, key_type=Types.INT()).process(Count(), Types.STRING())
-    counts.sink_to(FileSink.for_row_format(str(out / "out"), Encoder.simple_string_encoder()).build())
+    return numbers(env, 8).map(FailsFirst(str(memory), times), Types.INT())
+
+
+def written(env, texts, out):
+    texts.sink_to(FileSink.for_row_format(str(out / "out"), Encoder.simple_string_encoder()).build())
     env.execute("restarted")
+
+
+@program(10)
+def restarted(env, out):
+    """The last attempt begins anew, with empty state; a file sink shows no row of those before it."""
+    keyed = failing(env, out, 2).key_by(lambda n: n % 2, key_type=Types.INT())
+    written(env, keyed.process(Count(), Types.STRING()), out)
+
+
+class Attempt(MapFunction):
+    def open(self, runtime_context: RuntimeContext):
+        self.attempt = runtime_context.get_attempt_number()
+
+    def map(self, value):
+        return f"{value} {self.attempt}"
+
+
+@program(modes=("STREAMING",), parallelisms=(1,))
+def attempt_numbers(env, out):
+    written(env, failing(env, out, 2).map(Attempt(), Types.STRING()), out)
 
 
 class Opens(FlatMapFunction):

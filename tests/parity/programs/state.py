@@ -279,7 +279,7 @@ def timed(env, lateness=0):
 
 
 class Timers(KeyedProcessFunction):
-    """A timer for every row; those of even ones are deleted, and each sets another."""
+    """A timer for every row; those of even ones are deleted."""
 
     def process_element(self, value, ctx: KeyedProcessFunction.Context):
         timers = ctx.timer_service()
@@ -290,8 +290,6 @@ class Timers(KeyedProcessFunction):
 
     def on_timer(self, timestamp, ctx: KeyedProcessFunction.OnTimerContext):
         yield "timer", ctx.get_current_key(), timestamp, str(ctx.time_domain())
-        if timestamp < 30_000:
-            ctx.timer_service().register_event_time_timer(timestamp + 15_000)
 
 
 @program()
@@ -299,13 +297,34 @@ def event_time_timers(env, out):
     return timed(env).process(Timers())
 
 
-class Once(KeyedProcessFunction):
-    """A timer in processing time that the end of the input overtakes, and one that is due at once."""
+class Chained(KeyedProcessFunction):
+    """A timer sets the next one, twice."""
 
     def process_element(self, value, ctx: KeyedProcessFunction.Context):
-        now = ctx.timer_service().current_processing_time()
-        ctx.timer_service().register_processing_time_timer(now + 3_600_000)
-        yield value[0], now > 1_500_000_000_000
+        ctx.timer_service().register_event_time_timer(value[1])
+
+    def on_timer(self, timestamp, ctx: KeyedProcessFunction.OnTimerContext):
+        yield ctx.get_current_key(), timestamp
+        if timestamp < 200:
+            ctx.timer_service().register_event_time_timer(timestamp + 100)
+
+
+@program(modes=("STREAMING",))
+def timers_that_set_timers(env, out):
+    return timed(env).process(Chained())
+
+
+@program(modes=("BATCH",))
+def timers_that_set_timers_in_a_batch(env, out):
+    return timed(env).process(Chained())
+
+
+class AtTheEnd(KeyedProcessFunction):
+    """A timer in processing time that is due in years: a stream that ends drops it, a batch fires it."""
+
+    def process_element(self, value, ctx: KeyedProcessFunction.Context):
+        ctx.timer_service().register_processing_time_timer(4_000_000_000_000)
+        yield value[0], ctx.timer_service().current_processing_time() > 0
 
     def on_timer(self, timestamp, ctx: KeyedProcessFunction.OnTimerContext):
         yield "timer", True
@@ -313,7 +332,7 @@ class Once(KeyedProcessFunction):
 
 @program()
 def processing_time_timers_at_the_end(env, out):
-    return keyed(env).process(Once(), Types.TUPLE([Types.STRING(), Types.BOOLEAN()]))
+    return keyed(env).process(AtTheEnd(), Types.TUPLE([Types.STRING(), Types.BOOLEAN()]))
 
 
 class Watermarks(ProcessFunction):

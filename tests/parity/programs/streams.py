@@ -102,7 +102,7 @@ class Some(CoFlatMapFunction):
 
 class Both(CoProcessFunction):
     def process_element1(self, value, ctx: CoProcessFunction.Context):
-        yield f"1: {value} {ctx.timestamp()}"
+        yield f"1: {value}"
 
     def process_element2(self, value, ctx: CoProcessFunction.Context):
         yield f"2: {value}"
@@ -117,6 +117,16 @@ def connected_streams(env, out):
     return connected.map(Words(), Types.STRING()).union(
         connected.flat_map(Some(), Types.STRING()), processed, processed.get_side_output(TEXT)
     )
+
+
+class Timestamps(ProcessFunction):
+    def process_element(self, value, ctx: ProcessFunction.Context):
+        yield value, ctx.timestamp()
+
+
+@program()
+def rows_without_a_timestamp(env, out):
+    return numbers(env).process(Timestamps())
 
 
 def keyed(env):
@@ -185,8 +195,9 @@ class Where(MapFunction):
         return f"{value} {self.subtasks} {0 <= self.subtask < self.subtasks} {self.attempt} {self.most}"
 
 
-@program()
+@program(modes=("STREAMING",))
 def runtime_context(env, out):
+    """A batch of Flink chooses its parallelism by the size of its data."""
     return numbers(env).rebalance().map(Where(), Types.STRING()).name("where")
 
 
