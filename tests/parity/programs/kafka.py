@@ -1,5 +1,6 @@
-"""Rows to Kafka and back in every format that PyFlink's examples have. ``PARITY_KAFKA`` says where the broker is;
-topics are made by whoever writes first.
+"""Rows to Kafka and back in the formats of PyFlink's examples but for Avro, whose Java classes are gone in Flink 2.
+
+``PARITY_KAFKA`` says where the broker is; topics are made by whoever writes first.
 """
 
 import json
@@ -15,7 +16,6 @@ from pyflink.datastream.connectors.kafka import (
     KafkaSink,
     KafkaSource,
 )
-from pyflink.datastream.formats.avro import AvroRowDeserializationSchema, AvroRowSerializationSchema
 from pyflink.datastream.formats.csv import CsvRowDeserializationSchema, CsvRowSerializationSchema
 from pyflink.datastream.formats.json import JsonRowDeserializationSchema, JsonRowSerializationSchema
 
@@ -106,24 +106,6 @@ def csv_rows_with_settings(env, out):
     )
 
 
-SCHEMA = json.dumps(
-    {
-        "type": "record",
-        "name": "Named",
-        "fields": [{"name": "id", "type": "int"}, {"name": "name", "type": "string"}],
-    }
-)
-
-
-@program()
-def avro_rows(env, out):
-    topic = new_topic()
-    write(env, env.from_collection(ROWS, KIND), topic, AvroRowSerializationSchema(avro_schema_string=SCHEMA))
-    return read(env, topic, AvroRowDeserializationSchema(avro_schema_string=SCHEMA)).map(
-        lambda row: f"{row} {row.id}", Types.STRING()
-    )
-
-
 @program()
 def byte_arrays(env, out):
     topic = new_topic()
@@ -149,9 +131,9 @@ def fields_as_keys_and_values(env, out):
     return read(env, topic, SimpleStringSchema())
 
 
-@program()
+@program(modes=("STREAMING",))
 def counted_by_key(env, out):
-    """Rows of a topic through keyed state into another one."""
+    """Rows of a topic through keyed state into another one. In a batch PyFlink gives them a time that Kafka refuses."""
     topic, counts = new_topic(), new_topic()
     write(
         env, env.from_collection(ROWS, NAMED), topic, JsonRowSerializationSchema.Builder().with_type_info(NAMED).build()

@@ -214,14 +214,15 @@ class Place(MapFunction):
         return value, self.subtask
 
 
-@program()
+@program(modes=("STREAMING",))
 def custom_partitions(env, out):
+    """In a batch PyFlink has -1 partitions."""
     return numbers(env).partition_custom(Halves(), lambda n: n).map(Place())
 
 
 @program()
 def partitions(env, out):
-    """None loses or repeats a row but for ``broadcast``, which gives every subtask all of them."""
+    """None loses or repeats a row."""
     one = numbers(env)
     return (
         one.shuffle()
@@ -229,10 +230,15 @@ def partitions(env, out):
         .union(
             one.rescale().map(Double(), Types.LONG()),
             one.rebalance().map(Double(), Types.LONG()),
-            one.broadcast().map(Double(), Types.LONG()),
-            one.forward(),
+            one.forward().map(Double(), Types.LONG()).set_parallelism(1),
         )
     )
+
+
+@program(modes=("STREAMING",))
+def broadcast(env, out):
+    """Every subtask has all rows."""
+    return numbers(env).broadcast().map(Double(), Types.LONG())
 
 
 @program()
@@ -251,12 +257,12 @@ def settings_of_operators(env, out):
     """They change how a program runs, not what it gives."""
     shaped = numbers(env).map(Double(), Types.LONG()).name("double").uid("double").set_parallelism(1)
     shaped = shaped.start_new_chain().filter(Even()).disable_chaining().slot_sharing_group("default")
-    return shaped.map(Double(), Types.LONG()).set_max_parallelism(16).set_description("twice").set_buffer_timeout(5)
+    return shaped.map(Double(), Types.LONG()).set_max_parallelism(16).set_description("twice")
 
 
 @program()
 def one_subtask(env, out):
-    return numbers(env).map(Where(), Types.STRING()).force_non_parallel().map(str, Types.STRING())
+    return numbers(env).map(Place()).force_non_parallel().map(repr, Types.STRING())
 
 
 @facts(8)
@@ -266,7 +272,6 @@ def facts_of_streams(env, __):
         lambda: mapped.get_name(),
         lambda: str(mapped.get_type()),
         lambda: str(numbers(env).map(Double()).get_type()),
-        lambda: str(keyed(env).get_type()),
         lambda: str(env.get_parallelism()),
         lambda: str(env.get_max_parallelism()),
         lambda: str(env.get_buffer_timeout()),

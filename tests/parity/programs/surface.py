@@ -1,6 +1,6 @@
 """Classes that hold settings, and the small values of programs."""
 
-from pyflink.common import Duration, Instant, JobStatus, RestartStrategies, Time, Types, WatermarkStrategy
+from pyflink.common import Duration, Instant, JobStatus, Time, Types, WatermarkStrategy
 from pyflink.common.serialization import RowFieldExtractorSchema
 from pyflink.common.watermark_strategy import TimestampAssigner
 from pyflink.datastream import (
@@ -93,17 +93,6 @@ def times_alone(_, __):
 @facts(8)
 def statuses(_, __):
     return [f"{status.name} {status.is_terminal_state()} {status.is_globally_terminal_state()}" for status in JobStatus]
-
-
-@facts(8)
-def restart_strategies(_, __):
-    fixed = RestartStrategies.fixed_delay_restart(3, 500)
-    return told(
-        lambda: type(fixed).__name__,
-        lambda: fixed.get_description(),
-        lambda: RestartStrategies.no_restart().get_description(),
-        lambda: RestartStrategies.failure_rate_restart(3, 1000, 5).get_description(),
-    )
 
 
 @facts(8)
