@@ -96,9 +96,18 @@ class Runner:
             if isinstance(given, list):
                 return given
             if given is not None:
+                self._share_workers(given.get_execution_environment())
                 with given.execute_and_collect() as rows:
                     return [text_of(row) for row in rows]
             return [printed_line(line) for line in printed().splitlines()] + list(file_lines(Path(directory)))
+
+    @staticmethod
+    def _share_workers(env: Any) -> None:
+        """PyFlink runs the functions of a small job in the process of its program, if that is executed. One that is
+        collected would start processes, which takes seconds.
+        """
+        if hasattr(env, "_open"):
+            env._open()
 
     def _environment(self, setting: Setting) -> Any:
         configuration = self._common.Configuration()

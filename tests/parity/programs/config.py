@@ -19,15 +19,9 @@ def execution_config(env, __):
         config.is_closure_cleaner_enabled,
         config.is_use_snapshot_compression,
         config.has_auto_generated_uids_enabled,
-        config.has_generic_types_disabled,
-        config.is_force_kryo_enabled,
-        config.is_force_avro_enabled,
         config.get_task_cancellation_interval,
         config.get_task_cancellation_timeout,
         config.get_global_job_parameters,
-        config.get_default_kryo_serializer_classes,
-        config.get_registered_kryo_types,
-        config.get_registered_pojo_types,
     )
 
 
@@ -47,9 +41,6 @@ def changed_execution_config(env, __):
         lambda: config.set_use_snapshot_compression(True).is_use_snapshot_compression(),
         lambda: config.disable_auto_generated_uids().has_auto_generated_uids_enabled(),
         lambda: config.enable_auto_generated_uids().has_auto_generated_uids_enabled(),
-        lambda: config.disable_generic_types().has_generic_types_disabled(),
-        lambda: config.enable_force_kryo().is_force_kryo_enabled(),
-        lambda: config.enable_force_avro().is_force_avro_enabled(),
         lambda: config.set_task_cancellation_interval(11).get_task_cancellation_interval(),
         lambda: config.set_task_cancellation_timeout(12).get_task_cancellation_timeout(),
         lambda: config.set_global_job_parameters({"who": "me", "count": "3"}).get_global_job_parameters(),
@@ -93,7 +84,6 @@ def checkpoint_config(env, __):
     reads = [
         config.is_checkpointing_enabled,
         config.get_checkpoint_interval,
-        lambda: str(config.get_checkpointing_consistency_mode()),
         lambda: str(config.get_checkpointing_mode()),
         config.get_checkpoint_timeout,
         config.get_min_pause_between_checkpoints,

@@ -125,7 +125,6 @@ def small_values(_, __):
         lambda: OutputTag("", Types.INT()),
         lambda: OutputTag("a", Types.INT()).tag_id,
         lambda: RowFieldExtractorSchema(-1),
-        lambda: RowFieldExtractorSchema(1).field_index,
     )
 
 
