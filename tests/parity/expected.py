@@ -24,7 +24,7 @@ DIFFERENCES: dict[str, str] = {
     "output.printed_times": "part 7: print writes Python's form",
     "output.printed_tuples": "part 7: print writes Python's form",
     "output.read_with_next": "part 8: there is no CloseableIterator.next",
-    "state.timers_that_set_timers_in_a_batch": "Flink ignores them, as here, but the workers of PyFlink set them too late",
+    "state.timers_that_set_timers_in_a_batch": "Flink ignores them, as here; PyFlink's workers set them too late",
     "streams.facts_of_streams": "part 8: texts of types, and the timeout of buffers",
     "streams.rows_without_a_timestamp": "None, as PyFlink's documents have it; PyFlink gives the smallest long",
     "surface.*": "part 8: there are no state backends, storages, resources and statuses of PyFlink's names",
