@@ -112,11 +112,11 @@ def text_of(value: Any) -> str:
 
 
 def attempt(call: Callable[[], Any]) -> str:
-    """What a call gives, or the name of the error that it raises."""
+    """What a call gives, or the error that it raises, by the name that Python has for it."""
     try:
         given = call()
     except Exception as error:
-        return f"raises {type(error).__name__}"
+        return "raises " + next(kind.__name__ for kind in type(error).__mro__ if kind.__module__ == "builtins")
     return given if isinstance(given, str) else text_of(given)
 
 

@@ -84,7 +84,6 @@ def checkpoint_config(env, __):
     reads = [
         config.is_checkpointing_enabled,
         config.get_checkpoint_interval,
-        lambda: str(config.get_checkpointing_mode()),
         config.get_checkpoint_timeout,
         config.get_min_pause_between_checkpoints,
         config.get_max_concurrent_checkpoints,
@@ -95,8 +94,6 @@ def checkpoint_config(env, __):
         config.is_externalized_checkpoints_enabled,
         lambda: config.get_alignment_timeout() == config.get_aligned_checkpoint_timeout(),
         env.get_checkpoint_interval,
-        lambda: str(env.get_checkpointing_mode()),
-        lambda: str(env.get_checkpointing_consistency_mode()),
     ]
     before = told(*reads)
     env.enable_checkpointing(300_000, CheckpointingMode.AT_LEAST_ONCE)
@@ -104,7 +101,7 @@ def checkpoint_config(env, __):
     config.set_max_concurrent_checkpoints(2)
     config.set_tolerable_checkpoint_failure_number(4)
     config.set_externalized_checkpoint_retention(ExternalizedCheckpointRetention.RETAIN_ON_CANCELLATION)
-    return before + told(*reads)
+    return before + told(*reads, lambda: str(env.get_checkpointing_mode()))
 
 
 @facts(8)
