@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
@@ -26,7 +26,7 @@ from tests.kit.unavailable import Unavailable
 from tests.parity import records
 from tests.parity.case import Case, Setting
 from tests.parity.expected import reason
-from tests.parity.runner import FAILED, Results, module_names
+from tests.parity.runner import FAILED, OUTSIDE, Results, chosen_modules, module_names
 
 PROJECT = Path(__file__).resolve().parents[2]
 ENVIRONMENTS = {"pyflink": "flink", "holdfast": PROJECT_ENVIRONMENT}
@@ -46,34 +46,44 @@ class Services:
 
 
 @contextmanager
-def services(pattern: str) -> Iterator[Services]:
-    """A broker for the programs with Kafka, if the pattern has some. Where it cannot be had, they are left out, and
-    the output says so.
+def services(modules: Collection[str]) -> Iterator[Services]:
+    """A broker for the programs with Kafka, if they are among the modules. Where it cannot be had, they are left out,
+    and the output says so.
     """
-    if not fnmatchcase("kafka", pattern.partition(".")[0]):
-        yield Services()
-        return
     with ExitStack() as stack:
-        try:
-            jars = [path.as_uri() for path in sorted(jars_of(*KAFKA_JARS).glob("*.jar"))]
-            kafka = stack.enter_context(broker({"auto.create.topics.enable": "true", "num.partitions": "2"}))
-            found = Services({"PARITY_KAFKA": kafka.servers}, jars)
-        except Unavailable as why:
-            print(f"Programs with Kafka are left out: {why}", flush=True)
-            found = Services()
+        found = Services()
+        if "kafka" in modules:
+            try:
+                jars = [path.as_uri() for path in sorted(jars_of(*KAFKA_JARS).glob("*.jar"))]
+                kafka = stack.enter_context(broker({"auto.create.topics.enable": "true", "num.partitions": "2"}))
+                found = Services({OUTSIDE["kafka"]: kafka.servers}, jars)
+            except Unavailable as why:
+                print(f"Programs with Kafka are left out: {why}", flush=True)
         yield found
 
 
-def run(package: str, pattern: str, outside: Services) -> Results:
-    """All programs on a package, in a process of its own."""
+def run(package: str, patterns: Sequence[str], outside: Services) -> Results:
+    """All programs on a package, each module in a process: PyFlink's JVM becomes slow after some hundred jobs."""
+    parts = [_run_module(package, module, patterns, outside) for module in chosen_modules(patterns)]
+    cases = {name: case for part in parts for name, case in part.cases.items()}
+    runs = {name: lines for part in parts for name, lines in part.runs.items()}
+    return Results(package, parts[0].version, cases, runs)
+
+
+def _run_module(package: str, module: str, patterns: Sequence[str], outside: Services) -> Results:
+    own_patterns = [f"{module}.{pattern.partition('.')[2] or '*'}" for pattern in patterns if _fits(module, pattern)]
     with tempfile.TemporaryDirectory(prefix="parity-") as directory:
         results = Path(directory) / "results.json"
         program = [python_of(ENVIRONMENTS[package]), "-m", "tests.parity.runner", package, str(results)]
-        program += ["--only", pattern, "--jars", *(outside.jars if package == "pyflink" else ())]
+        program += ["--only", *own_patterns, "--jars", *(outside.jars if package == "pyflink" else ())]
         paths = os.pathsep.join([str(PROJECT), str(PROJECT / "src")])
         own = {"PYTHONPATH": paths, "SPARK_LOCAL_IP": "127.0.0.1", "TZ": "UTC", **outside.variables}
         subprocess.run(program, cwd=directory, env={**os.environ, **own}, check=True)
         return Results.read(results)
+
+
+def _fits(module: str, pattern: str) -> bool:
+    return fnmatchcase(module, pattern.partition(".")[0])
 
 
 def differences(case: Case, one: dict[str, list[str]], other: dict[str, list[str]]) -> list[str]:
@@ -89,7 +99,8 @@ def differences(case: Case, one: dict[str, list[str]], other: dict[str, list[str
 
 def _difference(there: list[str], here: list[str]) -> str:
     if FAILED in here:
-        return f"failed here: {here[-1].strip()[-_MOST_CHARACTERS:]}"
+        [trace] = [line for line in here if line != FAILED]
+        return f"failed here: {trace.strip()[-_MOST_CHARACTERS:]}"
     missing = [f"    - {line}" for line in (Counter(there) - Counter(here)).elements()]
     more = [f"    + {line}" for line in (Counter(here) - Counter(there)).elements()]
     head = f"{len(missing)} missing, {len(more)} more" if missing or more else "the same in another order"
@@ -136,10 +147,13 @@ def record(pyflink: Results) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", default="*", metavar="PATTERN", help="programs, such as 'windows.*'")
+    parser.add_argument("--only", nargs="+", default=["*"], metavar="PATTERN", help="programs, such as 'windows.*'")
     parser.add_argument("--record", action="store_true", help="keep what PyFlink gives")
     given = parser.parse_args()
-    with services(given.only) as outside:
+    modules = chosen_modules(given.only)
+    if not modules:
+        parser.error(f"no module of programs fits {given.only}; there are {module_names()}")
+    with services(modules) as outside:
         pyflink = run("pyflink", given.only, outside)
         if given.record:
             record(pyflink)

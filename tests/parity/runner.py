@@ -177,15 +177,19 @@ class Results:
         return cls(found["package"], found["version"], cases, found["runs"])
 
 
-def run_all(package: str, pattern: str, path: Path, jars: Sequence[str], say: Callable[[str], None]) -> None:
+def chosen_modules(patterns: Sequence[str]) -> list[str]:
+    """Those that may have programs of such names."""
+    heads = [pattern.partition(".")[0] for pattern in patterns]
+    return [name for name in module_names() if any(fnmatchcase(name, head) for head in heads)]
+
+
+def run_all(package: str, patterns: Sequence[str], path: Path, jars: Sequence[str], say: Callable[[str], None]) -> None:
     """All programs whose name, ``<module>.<program>``, fits. What there is stands in the file behind each of them."""
     results = Results(package, importlib.metadata.version(DISTRIBUTIONS[package]))
     results.write(path)
     with stdout_in_file() as printed:
         runner = Runner(package, printed, jars=jars)
-        for module in module_names():
-            if not fnmatchcase(module, pattern.partition(".")[0]):
-                continue
+        for module in chosen_modules(patterns):
             if module in OUTSIDE and OUTSIDE[module] not in os.environ:
                 say(f"{module}: not run, since {OUTSIDE[module]} does not say where its service is")
                 continue
@@ -195,7 +199,7 @@ def run_all(package: str, pattern: str, path: Path, jars: Sequence[str], say: Ca
                 say(f"{module} cannot be loaded:\n{traceback.format_exc()}")
                 continue
             for name, program in programs.items():
-                if fnmatchcase(f"{module}.{name}", pattern):
+                if any(fnmatchcase(f"{module}.{name}", pattern) for pattern in patterns):
                     _run(runner, program, f"{module}.{name}", results, say)
                     results.write(path)
 
@@ -217,7 +221,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Run the programs of tests/parity on a package.")
     parser.add_argument("package", choices=sorted(DISTRIBUTIONS))
     parser.add_argument("results", type=Path)
-    parser.add_argument("--only", default="*", metavar="PATTERN", help="programs, such as 'windows.*'")
+    parser.add_argument("--only", nargs="+", default=["*"], metavar="PATTERN", help="programs, such as 'windows.*'")
     parser.add_argument("--jars", nargs="*", default=[], metavar="URL", help="what PyFlink needs for them")
     given = parser.parse_args()
 

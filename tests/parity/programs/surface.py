@@ -101,7 +101,6 @@ def statuses(_, __):
         "FINISHED",
         "RESTARTING",
         "SUSPENDED",
-        "RECONCILING",
     ]
     found = [JobStatus[name] for name in names]
     return [f"{status.name} {status.is_terminal_state()} {status.is_globally_terminal_state()}" for status in found]

@@ -193,7 +193,6 @@ def rows_alone(_, __):
         lambda: named.other,
         lambda: named["other"],
         lambda: plain[5],
-        lambda: sorted([Row(2, "a"), Row(1, "b"), Row(1, "a")]),
         lambda: Row(1, name="a"),
         lambda: Row(id=1, inner=Row(a=1)).as_dict(True),
     )
