@@ -128,10 +128,9 @@ def _verdict(differs: bool, why: str | None) -> str:
     return SAME if why is None else UNEXPECTEDLY_SAME
 
 
-def record(pyflink: Results) -> None:
-    failed = [name for name, runs in pyflink.runs.items() for lines in runs.values() if FAILED in lines]
-    if failed:
-        sys.exit(f"Nothing is recorded, since these programs failed on PyFlink: {sorted(set(failed))}")
+def record(pyflink: Results) -> list[str]:
+    """Keep what PyFlink gave. The names of programs that failed on it, of which nothing is kept."""
+    failed = {name for name, runs in pyflink.runs.items() for lines in runs.values() if FAILED in lines}
     for module in module_names():
         runs = {
             name.partition(".")[2]: {
@@ -139,10 +138,11 @@ def record(pyflink: Results) -> None:
                 for setting, lines in by_setting.items()
             }
             for name, by_setting in pyflink.runs.items()
-            if name.partition(".")[0] == module
+            if name.partition(".")[0] == module and name not in failed
         }
         if runs:
             records.write(module, pyflink.version, {**records.read(module), **runs})
+    return sorted(failed)
 
 
 def main() -> None:
@@ -155,10 +155,11 @@ def main() -> None:
         parser.error(f"no module of programs fits {given.only}; there are {module_names()}")
     with services(modules) as outside:
         pyflink = run("pyflink", given.only, outside)
-        if given.record:
-            record(pyflink)
+        failed = record(pyflink) if given.record else []
         unexpected = compare(pyflink, run("holdfast", given.only, outside))
-    sys.exit(min(1, unexpected))
+    if failed:
+        print(f"Not recorded, since they failed on PyFlink: {', '.join(failed)}")
+    sys.exit(min(1, unexpected + len(failed)))
 
 
 if __name__ == "__main__":
