@@ -10,7 +10,8 @@ MATRIX_DIR ?= build/matrix
 # Processes of tests live for seconds; without compiled modules each of them compiles hundreds.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup test suite alone units test-fast smoke-oldest matrix check chaos soak hostile demo bench pyflink-names docs clean
+.PHONY: setup test suite alone units test-fast smoke-oldest matrix parity check chaos soak hostile demo bench \
+	pyflink-names docs clean
 
 setup: $(READY)
 
@@ -63,6 +64,14 @@ smoke-oldest: $(READY)
 
 $(CLASSES): $(READY)
 	-$(BIN)/python -m tests.kit.class_archive $@
+
+# Programs that run on PyFlink and here, with their imports changed: rows and printed lines are compared. PyFlink is
+# installed into an environment of its own, with the benchmarks' one; programs with Kafka need mvn, for its jars.
+#   make parity                                       half an hour
+#   make parity PARITY="--only 'windows.*'"           a part
+#   make parity PARITY=--record                       PyFlink's rows become what `make test` compares with
+parity: $(READY)
+	$(BIN)/python -m tests.parity $(PARITY)
 
 check: $(READY)
 	$(BIN)/ruff check .

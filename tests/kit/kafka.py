@@ -12,7 +12,7 @@ import socket
 import subprocess
 import tempfile
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from importlib.metadata import version
@@ -55,9 +55,10 @@ class KafkaBroker(Service):
 
     name = "broker"
 
-    def __init__(self, jars: Path, directory: Path) -> None:
+    def __init__(self, jars: Path, directory: Path, settings: Mapping[str, str] | None = None) -> None:
         self._jars = jars
         self._directory = directory
+        self._settings = dict(settings or {})
         self._process: subprocess.Popen[bytes] | None = None
         self._port, self._controller = _free_ports(2)
         self._format()
@@ -235,16 +236,17 @@ class KafkaBroker(Service):
             # A broker that was killed is back at once.
             "broker.session.timeout.ms": "1000",
             "broker.heartbeat.interval.ms": "200",
+            **self._settings,
         }
         (self._directory / "server.properties").write_text(_properties(settings))
 
 
 @contextmanager
-def broker() -> Iterator[KafkaBroker]:
-    """A running broker with a directory of its own; nothing of it stays."""
+def broker(settings: Mapping[str, str] | None = None) -> Iterator[KafkaBroker]:
+    """A running broker with a directory of its own; nothing of it stays. Settings go above those of ours."""
     with (
         tempfile.TemporaryDirectory(prefix="holdfast-kafka-") as directory,
-        KafkaBroker(_jars(), Path(directory)) as running,
+        KafkaBroker(_jars(), Path(directory), settings) as running,
     ):
         yield running
 

@@ -366,7 +366,7 @@ def test_job_parameters_and_facts_of_the_subtask() -> None:
 
     options: Any = {"parameters": {"greeting": "hi"}, "parallelism": 4, "subtask": 1, "max_parallelism": 64}
     with KeyedOperatorHarness(Facts(), first, **options) as harness:
-        assert harness.function.facts == ("hi", 1, 4, 64, 1)
+        assert harness.function.facts == ("hi", 1, 4, 64, 0)
 
 
 class KeepsItsTimerService(KeyedProcessFunction):

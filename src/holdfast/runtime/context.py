@@ -144,7 +144,8 @@ class RuntimeContext(KeyedStateStore):
         return self._environment.subtask
 
     def get_attempt_number(self) -> int:
-        return self._environment.attempt
+        """0 for the first attempt, as in Flink."""
+        return self._environment.attempt - 1
 
     def get_task_name_with_subtasks(self) -> str:
         environment = self._environment

@@ -7,7 +7,7 @@ were put, in snapshots too: a subtask that was restored, or taken up by another 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NoReturn
 
@@ -77,7 +77,7 @@ class BroadcastState(ReadOnlyBroadcastState):
             encoded_key, encoded_value = self._key.encode(key), self._value.encode(value)
         self._take([encoded_key], [encoded_value])
 
-    def put_all(self, dict_value: Mapping[Any, Any]) -> None:
+    def put_all(self, dict_value: Mapping[Any, Any] | Iterable[tuple[Any, Any]]) -> None:
         """All entries, or, when one is not of the type, none."""
         added = dict(dict_value)
         with type_errors_of(self._owner):

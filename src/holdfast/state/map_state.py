@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Container, Hashable, Iterator
+from collections.abc import Container, Hashable, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any
 from weakref import WeakSet
@@ -83,8 +83,8 @@ class KeyedMapState(KeyedState, MapState[Any, Any]):
         except StateTypeError as error:
             raise error.at(state=self.label) from error.__cause__
 
-    def put_all(self, dict_value: dict[Any, Any]) -> None:
-        for key, value in dict_value.items():
+    def put_all(self, dict_value: Mapping[Any, Any] | Iterable[tuple[Any, Any]]) -> None:
+        for key, value in dict(dict_value).items():
             self.put(key, value)
 
     def remove(self, key: Any) -> None:

@@ -7,7 +7,7 @@ calling a method and by nothing else: a value that was got and then changed in p
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Generic, TypeVar
 
 import pyarrow as pa
@@ -105,7 +105,8 @@ class MapState(State, Generic[K, V]):
     def put(self, key: K, value: V) -> None: ...
 
     @abstractmethod
-    def put_all(self, dict_value: dict[K, V]) -> None: ...
+    def put_all(self, dict_value: Mapping[K, V] | Iterable[tuple[K, V]]) -> None:
+        """Entries of a mapping, or pairs: PyFlink takes ``entries.items()`` alone for keyed state."""
 
     @abstractmethod
     def remove(self, key: K) -> None:

@@ -1,0 +1,94 @@
+"""Files, archives and requirements that a program brings along."""
+
+import zipfile
+from pathlib import Path
+
+from pyflink.common import Types
+from pyflink.datastream import MapFunction, RuntimeContext
+
+from tests.parity.case import program
+
+
+def numbers(env):
+    return env.from_collection([1, 2], Types.INT())
+
+
+class Imports(MapFunction):
+    """Uses a module that only workers have."""
+
+    def open(self, runtime_context: RuntimeContext):
+        import parity_brought
+
+        self.twice = parity_brought.twice
+
+    def map(self, value):
+        return self.twice(value)
+
+
+@program(6)
+def python_file(env, out):
+    module = out / "parity_brought.py"
+    module.write_text("def twice(n):\n    return 2 * n\n")
+    env.add_python_file(str(module))
+    return collected(numbers(env).map(Imports(), Types.INT()))
+
+
+class ImportsPackage(MapFunction):
+    def open(self, runtime_context: RuntimeContext):
+        from parity_package.inner import thrice
+
+        self.thrice = thrice
+
+    def map(self, value):
+        return self.thrice(value)
+
+
+@program(6)
+def python_package(env, out):
+    """A directory that holds a package."""
+    package = out / "brought" / "parity_package"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("")
+    (package / "inner.py").write_text("def thrice(n):\n    return 3 * n\n")
+    env.add_python_file(str(package.parent))
+    return collected(numbers(env).map(ImportsPackage(), Types.INT()))
+
+
+class Reads(MapFunction):
+    """Reads a file of an archive, by the path below the working directory."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def open(self, runtime_context: RuntimeContext):
+        self.text = Path(self.path).read_text()
+
+    def map(self, value):
+        return f"{value} {self.text}"
+
+
+def archive(out):
+    path = out / "data.zip"
+    with zipfile.ZipFile(path, "w") as file:
+        file.writestr("inner/text.txt", "from an archive")
+    return str(path)
+
+
+@program(6)
+def python_archive(env, out):
+    env.add_python_archive(archive(out))
+    return collected(numbers(env).map(Reads("data.zip/inner/text.txt"), Types.STRING()))
+
+
+@program(6)
+def python_archive_with_a_name(env, out):
+    env.add_python_archive(archive(out), "named")
+    return collected(numbers(env).map(Reads("named/inner/text.txt"), Types.STRING()))
+
+
+def collected(stream):
+    """Before the directory of the program is gone."""
+    from tests.parity.case import text_of
+
+    with stream.execute_and_collect() as rows:
+        return [text_of(row) for row in rows]
