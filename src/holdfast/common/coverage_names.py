@@ -74,14 +74,10 @@ REFUSED: Final[dict[str, str]] = {
     "StreamExecutionEnvironment.create_input": (
         "input formats are classes of Java; read files with FileSource, and all else with env.from_data_frame(...)"
     ),
-    "StreamExecutionEnvironment.register_cached_file": (
-        "Spark ships files: give it to spark.sparkContext.addFile(path) and open it by SparkFiles.get(name)"
-    ),
     "EmbeddedRocksDBStateBackend.set_options": (
         "a factory of options is a class of Java; use set_predefined_options(...), or the options "
         "state.backend.rocksdb.*"
     ),
-    "RuntimeContext.get_metrics_group": "functions have no metrics yet",
     **{
         f"{streams}.{name}": "keep what you gave to broadcast() and connect() in variables of the program"
         for streams, names in {
@@ -222,6 +218,7 @@ JAVA_ONLY: Final[dict[str, str]] = {
     "InternalProcessWindowContext": _OF_THE_WORKER,
     "PassThroughWindowFunction": _OF_THE_WORKER,
     "PassThroughAllWindowFunction": _OF_THE_WORKER,
+    "AsyncFunctionDescriptor": _OF_THE_WORKER,
     "NullByteKeySelector": _OF_THE_WORKER,
     "FunctionWrapper": _OF_THE_WORKER,
     "JavaFunctionWrapper": _OF_THE_WORKER,
