@@ -18,6 +18,7 @@ PUBLIC: dict[str, list[str]] = {
         "DeserializationSchema",
         "Duration",
         "Encoder",
+        "ExecutionConfig",
         "Instant",
         "JobClient",
         "JobExecutionResult",
