@@ -20,6 +20,7 @@ PUBLIC: dict[str, list[str]] = {
         "DeserializationSchema",
         "Duration",
         "Encoder",
+        "ExecutionConfig",
         "Instant",
         "JobClient",
         "JobExecutionResult",
