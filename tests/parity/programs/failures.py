@@ -69,9 +69,9 @@ class Count(KeyedProcessFunction):
 
 
 def failing(env, out, times):
-    """Numbers, of which one makes its subtask fail so often."""
+    """Numbers, of which one makes its subtask fail so often, before the first checkpoint."""
     with_restarts(env, 3)
-    env.enable_checkpointing(200)
+    env.enable_checkpointing(3_600_000)
     env.configure(Configuration.from_dict({"execution.checkpointing.dir": (out / "checkpoints").as_uri()}))
     memory = out / "failures"
     memory.write_text("")
