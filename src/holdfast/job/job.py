@@ -70,7 +70,7 @@ class Job:
     recovery: RecoverySettings
     sinks: Mapping[str, TwoPhaseCommitSink]
     data_frames: tuple[DataFrameInput, ...] = ()
-    #: Those without an end, which the driver may look at.
+    #: Sources without an end, which the driver may look at.
     endless_sources: tuple[Source | SourceFunction, ...] = ()
     #: None: a job is led by the driver that holds the lock of its directory.
     zookeeper: ZooKeeperSettings | None = None
