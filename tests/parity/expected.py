@@ -32,6 +32,7 @@ DIFFERENCES: dict[str, str] = {
     "values.a_text_declared_as_a_number_and_collected": "part 2: a chained collect takes what an exchange refuses",
     "values.collected_rows": "part 1: rows of Types.ROW have no names",
     "values.fields_of_*": "part 1: rows of Types.ROW have no names, and chained followers see rows as they were made",
+    "values.fractions_and_texts": "part 2: a chained follower sees a FLOAT in double precision",
     "values.rows_alone": "part 1: texts, names and order of rows",
     "values.rows_of_rows": "part 2: chained followers see rows as they were made",
     "values.texts_of_types": "part 8: texts of types",

@@ -10,7 +10,6 @@ from pyflink.datastream import (
     KeySelector,
     MapFunction,
     OutputTag,
-    Partitioner,
     ProcessFunction,
     ReduceFunction,
     RuntimeContext,
@@ -201,23 +200,12 @@ def runtime_context(env, out):
     return numbers(env).rebalance().map(Where(), Types.STRING()).name("where")
 
 
-class Halves(Partitioner):
-    def partition(self, key, num_partitions):
-        return 0 if key < 3 else num_partitions - 1
-
-
 class Place(MapFunction):
     def open(self, runtime_context: RuntimeContext):
         self.subtask = runtime_context.get_index_of_this_subtask()
 
     def map(self, value):
         return value, self.subtask
-
-
-@program(modes=("STREAMING",))
-def custom_partitions(env, out):
-    """In a batch PyFlink has -1 partitions."""
-    return numbers(env).partition_custom(Halves(), lambda n: n).map(Place())
 
 
 @program()

@@ -96,14 +96,6 @@ def rows_of_rows(env, out):
     return all_through(env, "nested", "rows_in_rows")
 
 
-@program()
-def collected_values(env, out):
-    """As ``execute_and_collect`` gives them."""
-    kind = Types.TUPLE([KINDS[name][0] for name in KINDS if name != "pickled"])
-    values = tuple(KINDS[name][1][0] for name in KINDS if name != "pickled")
-    return numbered(env).map(lambda _: values, output_type=kind)
-
-
 @program(1)
 def collected_rows(env, out):
     return env.from_collection([(1, "a"), (2, None)], ROWS).map(lambda row: row, output_type=ROWS)
