@@ -53,6 +53,9 @@ class Time:
     def __init__(self, milliseconds: int) -> None:
         object.__setattr__(self, "millis", milliseconds)
 
+    def __str__(self) -> str:
+        return f"{self.millis} ms"
+
     @staticmethod
     def milliseconds(milliseconds: int) -> Time:
         return Time(milliseconds)

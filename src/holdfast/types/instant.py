@@ -7,7 +7,7 @@ from dataclasses import dataclass
 _NANOS = 1_000_000_000
 
 
-@dataclass(frozen=True, order=True, slots=True)
+@dataclass(frozen=True, order=True, slots=True, repr=False)
 class Instant:
     """A point on the time line: seconds since 1970-01-01T00:00:00Z, and nanoseconds of that second."""
 
@@ -23,7 +23,7 @@ class Instant:
     def of_epoch_nano(epoch_nano: int) -> Instant:
         return Instant(*divmod(epoch_nano, _NANOS))
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         return f"Instant<{self.seconds}, {self.nanos}>"
 
     def to_epoch_milli(self) -> int:

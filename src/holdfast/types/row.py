@@ -36,6 +36,10 @@ class NamesOf(Enum):
 _get_item = list.__getitem__
 
 
+class MissingFieldError(ValueError, KeyError):
+    """A row has no field of a name: a ValueError, as in PyFlink, and what Python raises where a key is missing."""
+
+
 class Row(list[Any]):
     """A row with values by position (``row[0]``) and, if it has names, by name (``row["a"]``, ``row.a``).
 
@@ -121,7 +125,7 @@ class Row(list[Any]):
 
     def _position(self, name: str) -> int:
         if self._fields is None or name not in self._fields:
-            raise KeyError(f"Row has no field '{name}'; its fields are {list(self._fields or [])}")
+            raise MissingFieldError(f"Row has no field '{name}'; its fields are {list(self._fields or [])}")
         return self._fields.index(name)
 
     def __eq__(self, other: object) -> bool:
