@@ -7,6 +7,7 @@ number becomes a time. So the classes of a column's values are looked at first, 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import chain
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
@@ -31,15 +32,20 @@ def columns_from_records(count: int, names: tuple[str, ...] | None) -> SplitReco
     """Takes tuples or rows apart; ``names`` are None where they have positions only."""
 
     def split(records: Sequence[Any]) -> list[Sequence[Any]]:
-        if not records:
-            return [()] * count
-        ordered = _in_field_order(records, names)
-        columns: list[Sequence[Any]] = list(zip(*ordered, strict=True))
-        if len(columns) != count:
-            raise ValueError(f"it has {len(columns)} fields and not {count}")
-        return columns
+        return fields_of(_in_field_order(records, names), count)
 
     return split
+
+
+def fields_of(records: Sequence[Sequence[Any]], count: int) -> list[Sequence[Any]]:
+    """The values of each field of records that have so many. Not by ``zip(*records)``: it makes an object for each
+    record, and the garbage collector looks at whatever else there is again and again.
+    """
+    sizes = set(map(len, records))
+    if not sizes <= {count}:
+        raise ValueError(f"it has {min(sizes - {count})} fields and not {count}")
+    values = list(chain.from_iterable(records))
+    return [values[position::count] for position in range(count)]
 
 
 def _in_field_order(records: Sequence[Any], names: tuple[str, ...] | None) -> Sequence[Any]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import datetime as dt
 from array import array
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from itertools import chain
 from operator import attrgetter
@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from holdfast.types.arrow_write import fields_of
 from holdfast.types.row import Row, RowKind
 
 #: Of the values of a column, any of which may be None.
@@ -154,12 +155,12 @@ def mappings(key: ColumnCheck, value: ColumnCheck) -> ColumnCheck:
     return of_class(dict, check)
 
 
-def _columns(records: Iterable[Sequence[Any]], checks: Sequence[ColumnCheck]) -> bool:
+def _columns(records: Sequence[Sequence[Any]], checks: Sequence[ColumnCheck]) -> bool:
     try:
-        columns = list(zip(*records, strict=True))
+        columns = fields_of(records, len(checks))
     except ValueError:
         return False
-    return len(columns) == len(checks) and all(check(column) for check, column in zip(checks, columns, strict=True))
+    return all(check(column) for check, column in zip(checks, columns, strict=True))
 
 
 def tuples(cls: type, fields: Sequence[ColumnCheck]) -> ColumnCheck:
