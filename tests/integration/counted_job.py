@@ -91,7 +91,8 @@ def audit(client: JobClient, directory: Path, rows: int) -> int:
     result = client.get_job_execution_result().result()
     out = published(directory / "out")
     assert [row[0] for row in out] == list(range(rows))
-    attempt = result.get_history().attempt
+    # Functions count attempts from 0.
+    attempt = result.get_history().attempt - 1
     mine = [number for number, of_attempt in out if of_attempt == attempt]
     marked, placed = readings(client, "mark"), readings(client, "place")
     assert sum(each["rows"] for each in marked) == len(mine)

@@ -45,7 +45,7 @@ def told(sources: AlignedSources, *progress: tuple[Any, ...]) -> dict[str, tuple
     for name, subtask, watermark, *rest in progress:
         idle, ended = [*rest, False, False][:2]
         found.append(OperatorProgress(name, subtask, 0, 0, watermark, ended, idle))
-    sources.take_in([Acknowledgement(0, 0, 0, 1, "n", {}, tuple(found))])
+    sources.take_in([Acknowledgement(0, 0, 0, 1, "n", {}, progress=tuple(found))])
     return sources.bounds()
 
 

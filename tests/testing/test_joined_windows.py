@@ -77,7 +77,7 @@ def test_batches_give_what_the_loop_gives(backend: str) -> None:
         looped = run(events, *windows, backend, RowPath(RowsBy.ONE))
         with pytest.MonkeyPatch.context() as patch:
             if waiting:
-                patch.setattr(Epochs, "_end_rows_of_windows", lambda self: None)
+                patch.setattr(Epochs, "_end_waiting_rows", lambda self: None)
             assert run(events, *windows, backend, RowPath(RowsBy.BATCH, least_rows=1)) == looped
 
     check()

@@ -14,7 +14,7 @@ import traceback
 from collections.abc import Iterator
 from functools import cache
 from os.path import basename, dirname, join, sep
-from types import TracebackType
+from types import ModuleType, TracebackType
 
 import msgspec
 
@@ -32,6 +32,7 @@ from holdfast.errors import (
 )
 
 _HOLDFAST = dirname(errors.__file__) + sep
+_internal_packages: set[ModuleType] = set()
 #: Parts of Holdfast that talk to other systems, which may be back at the next attempt.
 _OUTSIDE = (join(_HOLDFAST, "connectors") + sep, join(_HOLDFAST, "testing") + sep)
 #: What rows and state are checked by: the program gives what it declared not to give.
@@ -211,10 +212,14 @@ def is_own(file: str) -> bool:
     return not is_internal(file) and not file.startswith(_library_folders())
 
 
-@cache
+def count_as_internal(package: ModuleType) -> None:
+    """Frames of a package are not shown, as those of Holdfast are not."""
+    _internal_packages.add(package)
+
+
 def _internal_folders() -> tuple[str, ...]:
-    modules = [sys.modules.get(name) for name in ("pyspark", "py4j")]
-    files = [module.__file__ for module in modules if module is not None and module.__file__]
+    packages = (*_internal_packages, sys.modules.get("pyspark"))
+    files = [package.__file__ for package in packages if package is not None and package.__file__]
     return (_HOLDFAST, *(dirname(file) + sep for file in files))
 
 

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import py4j
 from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
+
+from holdfast.runtime.failure_report import count_as_internal
+
+count_as_internal(py4j)
 
 #: Errors of a call into the JVM. One that is gone cannot be reached any more, and holds nothing.
 JVM_ERRORS = (Py4JError, OSError)
