@@ -298,8 +298,10 @@ class Attempt:
         if self._idle_since is None or not self._quiet.visible or self._called() or self._context.control.cancelled:
             return False
         self._checkpoints.settle()
+        if self._inputs.want_checkpoint or self._context.checkpoints.coordinator.has_notifications:
+            return False
         # What a source was held back from is nothing new, and not read yet.
-        if self._aligned or self._context.checkpoints.coordinator.has_notifications:
+        if self._aligned:
             return False
         return self._quiet.had_nothing_since(self._idle_since)
 
