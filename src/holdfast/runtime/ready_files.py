@@ -22,14 +22,17 @@ class ReadyFiles:
     @contextmanager
     def entered(self) -> Iterator[None]:
         """While the block runs, relative paths are those of the working folder."""
-        before = os.getcwd()
-        if self.working_folder is not None:
-            os.chdir(self.working_folder)
+        if self.working_folder is None:
+            yield
+            return
+        # A process may live longer than the folder it was started in, which has no name any more then.
+        before = os.open(".", os.O_RDONLY)
         try:
+            os.chdir(self.working_folder)
             yield
         finally:
-            if self.working_folder is not None:
-                os.chdir(before)
+            os.fchdir(before)
+            os.close(before)
 
 
 class DistributedCache:
