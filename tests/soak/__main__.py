@@ -26,6 +26,8 @@ from tests.soak.samples import Sample, growths, take
 
 #: What is learnt, compiled and cached at first does not count: so many seconds, in a short run a quarter of it.
 _SETTLED = 1800.0
+#: Between these parts of the time nothing is killed, so that workers grow old enough to be judged, too.
+_CALM = (0.4, 0.9)
 _SAMPLES = 720
 
 
@@ -79,12 +81,13 @@ def soak(directory: Path, seconds: float, kill_every: float, seed: int) -> tuple
 
 
 class _Kills:
-    """A worker every so often, and the driver once, when a fifth of the time is over."""
+    """A worker every so often, and the driver once, when a fifth of the time is over. A time without any in between."""
 
     def __init__(self, target: Target, seconds: float, every: float, chance: random.Random) -> None:
         self._target = target
         self._driver_at = seconds / 5
         self._every = every
+        self._calm = (_CALM[0] * seconds, _CALM[1] * seconds)
         self._next = every
         self._chance = chance
         self.workers = self.drivers = 0
@@ -94,7 +97,7 @@ class _Kills:
             self._target.driver.kill()
             self._target.start_driver()
             self.drivers += 1
-        elif passed >= self._next:
+        elif passed >= self._next and not self._calm[0] <= passed < self._calm[1]:
             self._next = passed + self._every * self._chance.uniform(0.5, 1.5)
             workers = wait_until(lambda: self._target.workers() or None, 120, "Python workers")
             self.workers += self._chance.choice(workers).kill()
