@@ -15,6 +15,7 @@ from holdfast.datastream.formats.avro import AvroRowDeserializationSchema, AvroR
 from holdfast.datastream.formats.json import JsonRowDeserializationSchema, JsonRowSerializationSchema
 from holdfast.errors import MissingExtraError, ProgramError, RowTypeError
 from holdfast.runtime.source import ReaderContext
+from holdfast.types.row import NamesOf
 
 pytest.importorskip("confluent_kafka")
 
@@ -101,6 +102,9 @@ def test_avro_there_and_back() -> None:
     rows = [ORDER("a", 1, ["x"]), ORDER("b", None, [])]
     messages = writing.serialize_all(rows)
     assert writing.serialize({"user": "a", "n": 1, "tags": ["x"]}) == messages[0]
+    # Its names say no more than the positions, and are none of the record's.
+    by_position = Row.factory(["f0", "f1", "f2"], NamesOf.POSITIONS)(["a", 1, ["x"]])
+    assert writing.serialize(by_position) == writing.serialize(Row("a", 1, ["x"])) == messages[0]
     assert reading.deserialize_all(messages).values == rows
     assert pickle.loads(pickle.dumps(reading)).deserialize(messages[1]) == rows[1]
     types = [Types.STRING(), Types.LONG(), Types.PICKLED_BYTE_ARRAY()]

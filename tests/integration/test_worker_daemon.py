@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import random
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -26,15 +27,20 @@ PARTITIONS = 2
 
 
 def processes_of(spark: Spark) -> dict[int, int]:
-    """Which process runs each of the partitions of a job."""
+    """Which process runs each of the partitions of a job, whose tasks run at the same time."""
+    with tempfile.TemporaryDirectory() as folder:
 
-    def of_partition(partition: int, _: Any) -> list[tuple[int, int]]:
-        # Long enough for the tasks to run at the same time.
-        time.sleep(0.02)
-        return [(partition, os.getpid())]
+        def of_partition(partition: int, _: Any) -> list[tuple[int, int]]:
+            begun = Path(folder)
+            (begun / str(partition)).touch()
+            deadline = time.monotonic() + 10
+            # Each has to see the other: one that is over leaves its process to the next.
+            while len(list(begun.iterdir())) < PARTITIONS and time.monotonic() < deadline:
+                time.sleep(0.002)
+            return [(partition, os.getpid())]
 
-    numbers = spark.sparkContext.parallelize(range(PARTITIONS), PARTITIONS)
-    return dict(numbers.mapPartitionsWithIndex(of_partition).collect())
+        numbers = spark.sparkContext.parallelize(range(PARTITIONS), PARTITIONS)
+        return dict(numbers.mapPartitionsWithIndex(of_partition).collect())
 
 
 def test_partitions_stay_with_their_processes(spark: Spark) -> None:

@@ -218,11 +218,16 @@ def _by_name(row: Row) -> tuple[Any, ...]:
     return tuple(row) if order is None else tuple([_get_item(row, position) for position in order])
 
 
+def given_names(row: Row) -> tuple[str, ...] | None:
+    """The names that a row was given; None where it has none, or they say no more than the positions."""
+    return None if row._names_of is NamesOf.POSITIONS else row._fields
+
+
 def key_parts(row: Row) -> tuple[tuple[str, ...] | None, Sequence[Any]]:
     """Names and values of a row that is a key of no declared type."""
     if row._names_of is NamesOf.KEYWORDS:
         return tuple(sorted(row._fields or ())), _by_name(row)
-    return None if row._names_of is NamesOf.POSITIONS else row._fields, row
+    return given_names(row), row
 
 
 def _getter(position: int) -> Callable[[Row], Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from io import BytesIO
 from typing import Any
 
@@ -12,7 +11,7 @@ from holdfast.connectors.serialization import DeserializationSchema, Serializati
 from holdfast.errors import MissingExtraError, ProgramError
 from holdfast.runtime.batch import Batch
 from holdfast.types.information import TypeInformation
-from holdfast.types.row import Row
+from holdfast.types.row import Row, given_names
 from holdfast.types.typeinfo import Types
 
 _TYPES: dict[str, TypeInformation] = {
@@ -119,10 +118,8 @@ def _writer(schema: dict[str, Any]) -> Callable[[Any], bytes]:
 def _record_of(value: Any, names: Sequence[str]) -> Mapping[str, Any]:
     if isinstance(value, Mapping):
         return value
-    if isinstance(value, Row):
-        with suppress(TypeError):  # raised by a row without names
-            return value.as_dict()
-    return dict(zip(names, value, strict=True))
+    own = given_names(value) if isinstance(value, Row) else None
+    return dict(zip(own or names, value, strict=True))
 
 
 def _type_of(avro_type: Any) -> TypeInformation:
