@@ -81,11 +81,13 @@ check: $(READY)
 
 # Jobs of several kinds, whose processes and services are killed at moments that are drawn from a seed.
 #   make chaos SECONDS=600 SEED=7                     no round begins after so many seconds; without a seed one is drawn
+#   make chaos KILLS=300                              until so many workers, executors and drivers were killed
 #   make chaos SCENARIO=kafka SEED=7 ROUNDS=1         one round again (timers, kafka, postgres, streams, ...)
 #   make chaos SCENARIO=kafka-million ROUNDS=1        a million rows, twenty kills
 chaos: SECONDS ?= 600
 chaos: $(READY)
-	$(BIN)/python -m tests.chaos --seconds $(SECONDS) $(SEED:%=--seed %) $(ROUNDS:%=--rounds %) $(SCENARIO:%=--scenario %)
+	$(BIN)/python -m tests.chaos --seconds $(SECONDS) $(SEED:%=--seed %) $(ROUNDS:%=--rounds %) $(KILLS:%=--kills %) \
+		$(SCENARIO:%=--scenario %)
 
 # One job for hours, with killed processes: its results must be exact, and nothing may grow.
 #   make soak HOURS=2                                 PLOT=soak.png for curves, which need the extra bench

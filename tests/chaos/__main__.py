@@ -1,4 +1,6 @@
-"""Jobs are disturbed at moments that are drawn from a seed, for a given time. One table tells what it came to."""
+"""Jobs are disturbed at moments that are drawn from a seed, for a given time, so many rounds, or until so many of their
+processes were killed. A table and a line of sums tell what it came to.
+"""
 
 from __future__ import annotations
 
@@ -9,15 +11,40 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from rich.console import Console
 
 from holdfast.testing.chaos import ChaosResult, table_of
 from tests.chaos.scenarios import LARGE, SCENARIOS, Round, Scenario
+from tests.chaos.sums import kills, line_of
 from tests.kit.unavailable import Unavailable
+
+
+@dataclass(frozen=True)
+class Bound:
+    """How long rounds go on: so many rounds, else so many kills, else so many seconds from now."""
+
+    seconds: float
+    rounds: int | None = None
+    kills: int | None = None
+    _began: float = field(default_factory=time.monotonic)
+
+    def reached(self, results: Sequence[ChaosResult], scenarios: int) -> bool:
+        """Jobs of which a whole turn killed nobody will not get to a number of kills."""
+        if self.rounds is not None:
+            return len(results) >= self.rounds
+        if self.kills is None:
+            return time.monotonic() >= self._began + self.seconds
+        in_vain = len(results) >= scenarios and kills(results[-scenarios:]).total() == 0
+        return in_vain or kills(results).total() >= self.kills
+
+    def kept(self, results: Sequence[ChaosResult]) -> bool:
+        """There was a round, and as many kills as were asked for. Anything less has shown nothing."""
+        return bool(results) and kills(results).total() >= (self.kills or 0)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -27,23 +54,23 @@ def main(arguments: list[str] | None = None) -> int:
     chosen = options.scenario or list(SCENARIOS)
     every = {**SCENARIOS, **LARGE}
     print(f"seed {seed}: {', '.join(chosen)}", flush=True)
-    results = disturb({name: every[name] for name in chosen}, seed, options.seconds, options.rounds, options.keep)
-    Console(width=140).print(table_of([result for _, result in results]))
-    for name, failed in results:
+    bound = Bound(options.seconds, options.rounds, options.kills)
+    named = disturb({name: every[name] for name in chosen}, seed, bound, options.keep)
+    results = [result for _, result in named]
+    Console(width=140).print(table_of(results))
+    for name, failed in named:
         if not failed.exactly_once:
             print(f"Repeat it with: make chaos SCENARIO={name} SEED={failed.seed} ROUNDS=1\n{failed.error or ''}")
-    return 0 if results and all(result.exactly_once for _, result in results) else 1
+    print(line_of(results), flush=True)
+    return 0 if bound.kept(results) and all(result.exactly_once for result in results) else 1
 
 
-def disturb(
-    scenarios: Mapping[str, Scenario], seed: int, seconds: float, rounds: int | None, keep: bool
-) -> list[tuple[str, ChaosResult]]:
-    """Rounds of all scenarios in turn, each with the next seed, until the time is over or all rounds are run."""
-    deadline = time.monotonic() + seconds
+def disturb(scenarios: Mapping[str, Scenario], seed: int, bound: Bound, keep: bool) -> list[tuple[str, ChaosResult]]:
+    """Rounds of all scenarios in turn, each with the next seed, until the bound is reached."""
     results: list[tuple[str, ChaosResult]] = []
     with ExitStack() as services:
         ready = _ready(scenarios, services)
-        while ready and len(results) != rounds and (rounds is not None or time.monotonic() < deadline):
+        while ready and not bound.reached([result for _, result in results], len(ready)):
             name = list(ready)[len(results) % len(ready)]
             result = _round(ready[name], seed + len(results), keep)
             print(result, flush=True)
@@ -80,6 +107,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--seconds", type=float, default=600.0, help="no round begins later")
     parser.add_argument("--seed", type=int, help="of the first round; each has the next one (default: drawn)")
     parser.add_argument("--rounds", type=int, help="so many rounds, whatever the time")
+    parser.add_argument("--kills", type=int, help="until so many workers, executors and drivers were killed")
     parser.add_argument("--keep", action="store_true", help="keep logs and files of all rounds")
     names = [*SCENARIOS, *LARGE]
     parser.add_argument("--scenario", action="append", choices=names, help="these alone; may be given several times")

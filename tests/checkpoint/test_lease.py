@@ -21,6 +21,7 @@ from holdfast.errors import JobLockedError, LeadershipLostError, StorageError
 from holdfast.storage.filesystem import Storage
 from holdfast.storage.local import LocalStorage
 from holdfast.storage.remote import ArrowStorage
+from holdfast.testing.clock import ManualClock
 from holdfast.types.settings import LeaseSettings
 
 QUICK = LeaseSettings(interval_ms=100, timeout_ms=300)
@@ -317,10 +318,9 @@ class TestProcessThatLives:
         first.release()
         assert "is not ended, and others wait for it: a hiccup" in caplog.text
         monkeypatch.undo()
-        waited: list[float] = []
-        second = JobLock(remote, "job", QUICK)
-        second.acquire(waited.append)
-        assert sum(waited) == pytest.approx(0.3)
+        second, began = JobLock(remote, "job", QUICK), time.monotonic()
+        second.acquire(time.sleep)
+        assert time.monotonic() - began >= 0.3
         assert second.lease.next_attempt() == 2
         second.release()
 
@@ -328,3 +328,70 @@ class TestProcessThatLives:
         led(remote, QUICK)
         with pytest.raises(JobLockedError, match="another driver runs job job"):
             JobLock(remote, "job", QUICK).acquire(time.sleep)
+
+
+class TestWatch:
+    """By a clock that goes on with pauses and with what the storage takes."""
+
+    #: The default ones.
+    SETTINGS = LeaseSettings(interval_ms=5_000, timeout_ms=15_000)
+
+    @pytest.fixture
+    def clock(self, monkeypatch: pytest.MonkeyPatch) -> ManualClock:
+        clock = ManualClock()
+        monkeypatch.setattr(lease, "_now", lambda: clock() / 1000)
+        return clock
+
+    @pytest.fixture
+    def watcher(self, storage: LocalStorage, tmp_path: Path) -> Iterator[JobLock]:
+        """Of a job that a driver on another host has."""
+        (tmp_path / "attempts").mkdir()
+        rival(tmp_path, 1)
+        lock = JobLock(storage, "job", self.SETTINGS)
+        yield lock
+        lock.release()
+
+    @pytest.mark.parametrize("answer_ms", [0, 500, 1_000, 2_000])
+    def test_a_storage_that_answers_slowly_does_not_make_it_longer(
+        self, storage: LocalStorage, watcher: JobLock, clock: ManualClock, answer_ms: int, monkeypatch: Any
+    ) -> None:
+        read = storage.read
+
+        def read_slowly(path: str) -> bytes:
+            clock.advance(answer_ms)
+            return read(path)
+
+        monkeypatch.setattr(storage, "read", read_slowly)
+        begun = clock()
+        watcher.acquire(lambda seconds: clock.advance(round(seconds * 1000)))
+        assert 15_000 <= clock() - begun <= 15_000 + 3 * answer_ms + 1_000
+
+    @pytest.mark.parametrize("looks", [{0}, {1}, {2}, {3}, {4}, {0, 1, 2, 3}], ids=str)
+    @pytest.mark.parametrize("inside", ["pause", "read"])
+    def test_a_driver_that_was_frozen_with_its_watcher_has_time_for_its_next_beat(
+        self, storage: LocalStorage, watcher: JobLock, clock: ManualClock, looks: Any, inside: str, monkeypatch: Any
+    ) -> None:
+        """As when their host was suspended for an hour: neither knows of it."""
+        awake, read, left = 0.0, storage.read, set(looks)
+
+        def freeze(where: str) -> None:
+            if where == inside and int(awake) in left:
+                left.remove(int(awake))
+                clock.advance(3_600_000)
+
+        def pause(seconds: float) -> None:
+            nonlocal awake
+            freeze("pause")
+            awake += seconds
+            clock.advance(round(seconds * 1000))
+            if awake >= 5:
+                storage.write_atomic("attempts/1", b"the next beat")
+
+        def read_frozen(path: str) -> bytes:
+            freeze("read")
+            return read(path)
+
+        monkeypatch.setattr(storage, "read", read_frozen)
+        with pytest.raises(JobLockedError, match="another driver runs job job"):
+            watcher.acquire(pause)
+        assert not left

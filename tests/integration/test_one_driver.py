@@ -45,9 +45,14 @@ def new_driver(tmp_path: Path) -> Iterator[NewDriver]:
     """
     drivers: list[DriverProgram] = []
 
-    def start(stop_at: str | None = None, environment: Mapping[str, str] | None = None, **given: str) -> DriverProgram:
+    def start(
+        stop_at: str | None = None,
+        environment: Mapping[str, str] | None = None,
+        lease: Mapping[str, str] = QUICK,
+        **given: str,
+    ) -> DriverProgram:
         failpoints = {} if stop_at is None else {ENVIRONMENT_VARIABLE: str(stopping_at(tmp_path, stop_at))}
-        arguments = [str(tmp_path), json.dumps({**QUICK, **given})]
+        arguments = [str(tmp_path), json.dumps({**lease, **given})]
         log = tmp_path / f"driver-{len(drivers)}.log"
         drivers.append(DriverProgram(PROGRAM, arguments, log, {**failpoints, **(environment or {})}).start())
         return drivers[-1]
@@ -104,6 +109,29 @@ def test_a_driver_that_hangs_on_another_host_steps_down_behind_its_successor(
     assert time.monotonic() - began < 30
     assert "on elsewhere since" in second.output and "has run out" in second.output
     check_stepped_down(first, second, moment)
+    check_output(tmp_path)
+
+
+def test_the_job_of_a_killed_driver_is_taken_over_soon(
+    new_driver: NewDriver, s3_server: S3Server, s3: str, tmp_path: Path
+) -> None:
+    """With the settings that a job has by itself, by a driver on another host, which starts at that moment."""
+    place = {"execution.checkpointing.dir": f"{s3}/chk"}
+    storage = Storage.for_uri(f"{s3}/chk/job")
+    first = new_driver(environment=s3_server.environment, lease={}, **place)
+    first.wait_for_line(r"^epoch 10 of attempt 1$")
+    killed = time.monotonic()
+    first.kill()
+    move_elsewhere(storage)
+    second = new_driver(environment=s3_server.environment, lease={}, **place)
+    wait_until(lambda: storage.exists("attempts/2") or None, 60, "driver that takes over", interval=0.1)
+    taken = time.monotonic() - killed
+    second.wait_for_line(r"^epoch \d+ of attempt 2$")
+    print(f"taken over after {taken:.1f} s, first epoch after {time.monotonic() - killed:.1f} s")
+    assert "does not renew its lease for 15 s" in second.output
+    # Nothing of a lease runs out at once: that would be another driver's job.
+    assert 15 <= taken < 30
+    assert second.wait() == 0, second.output
     check_output(tmp_path)
 
 

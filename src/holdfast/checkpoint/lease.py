@@ -25,6 +25,8 @@ _log = logging.getLogger(__name__)
 #: How often a driver that waits looks at the lease of another one, at least so often in a timeout.
 _LOOK_SECONDS = 1.0
 _LOOKS = 10
+#: However long they take, from so many looks at least a lease is taken to have run out.
+_FEWEST_LOOKS = 5
 #: Longer than a driver takes from finding a name free to having written it, where creation is not exclusive.
 _SETTLE_SECONDS = 1.0
 #: A renewal that hangs is not waited for when the lease is let go of.
@@ -177,7 +179,12 @@ class DriverLease:
         self._watch(number, found, pause)
 
     def _watch(self, number: int, found: LeaseRecord, pause: Pause) -> None:
-        """Only time in which the lease was looked at counts: whoever sleeps has seen nothing."""
+        """Return when its time is over, or it is released; JobLockedError when it is renewed.
+
+        Of the time between two looks no more than a share counts. A storage that answers slowly does not make the
+        watch much longer; but a process that was frozen has seen nothing meanwhile, and the other driver, on the same
+        host perhaps, may have been frozen too: it has to have time for a beat behind that.
+        """
         timeout = max(found.timeout_ms, self._settings.timeout_ms) / 1000
         look = min(_LOOK_SECONDS, timeout / _LOOKS)
         _log.warning(
@@ -187,8 +194,12 @@ class DriverLease:
             found.driver.describe(),
             timeout,
         )
-        for _ in range(round(timeout / look)):
+        watched, before = 0.0, _now()
+        while watched < timeout:
             pause(look)
+            # Ahead of the look: what it shows may be as old.
+            begun = _now()
+            watched, before = watched + min(begun - before, timeout / _FEWEST_LOOKS), begun
             if self._files.last() != number:
                 raise self._locked(self._read(self._files.last()))
             now = self._read(number)
