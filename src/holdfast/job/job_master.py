@@ -120,6 +120,8 @@ class JobMaster:
             self._unfinished = self._unfinished or self.checkpoints.owes_rows
             self._close(status)
             raise
+        finally:
+            self._transactions.release()
         self._close(status)
         return self.history
 

@@ -102,6 +102,14 @@ class SinkTransactions:
         """A checkpoint of this epoch is durable: commit what it holds."""
         self._commit(self._sinks, epoch)
 
+    def release(self) -> None:
+        """Nothing more is committed by this driver: sinks let go of what they kept open for it."""
+        for operator_id, sink in self._sinks.items():
+            try:
+                sink.release(self._job_id, operator_id)
+            except Exception as error:
+                logger.warning("%s could not let go of its clients: %s", type(sink).__name__, error)
+
     def has_waiting(self) -> bool:
         return any(self._waiting.values())
 

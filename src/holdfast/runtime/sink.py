@@ -110,6 +110,9 @@ class TwoPhaseCommitSink(Function):
     def abort(self, name: TransactionName) -> None:
         """Drop one transaction for good. Idempotent."""
 
+    def release(self, job_id: str, operator_id: str) -> None:
+        """On the driver, when it commits nothing more for this job: let go of what commits kept open. Best effort."""
+
     def unpickles(self, handle: bytes) -> bool:
         """Whether ``commit`` unpickles anything of this handle. A handle that comes from a path, and not from the job's
         own checkpoints, is committed only where that is allowed.
@@ -182,6 +185,9 @@ class WrappingSink(WrappingFunction, TwoPhaseCommitSink):
 
     def abort(self, name: TransactionName) -> None:
         self.wrapped_function.abort(name)
+
+    def release(self, job_id: str, operator_id: str) -> None:
+        self.wrapped_function.release(job_id, operator_id)
 
     def unpickles(self, handle: bytes) -> bool:
         return self.wrapped_function.unpickles(handle)

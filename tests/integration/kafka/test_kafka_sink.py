@@ -13,8 +13,10 @@ from typing import Any
 
 import pytest
 
-from holdfast.common import SimpleStringSchema
+from holdfast.common import Configuration, SimpleStringSchema, Types
+from holdfast.connectors.kafka import direct, publishing
 from holdfast.connectors.kafka.publishing import forget_publishers
+from holdfast.datastream import StreamExecutionEnvironment
 from holdfast.datastream.connectors.kafka import DeliveryGuarantee, KafkaRecordSerializationSchema, KafkaSink
 from holdfast.errors import ProgramError, TransactionError
 from holdfast.runtime.batch import Batch
@@ -257,3 +259,19 @@ def test_a_builder_says_what_is_missing(tmp_path: Path) -> None:
     sink.bind_checkpoint_directory(str(tmp_path / "checkpoints"))
     pre_commit(sink, [1])
     assert len(list((tmp_path / "checkpoints").rglob("*.records"))) == 1
+
+
+@pytest.mark.parametrize("guarantee", [GUARANTEE.EXACTLY_ONCE, GUARANTEE.AT_LEAST_ONCE, GUARANTEE.NONE])
+def test_the_clients_of_a_job_end_with_it(
+    published: Published, guarantee: DeliveryGuarantee, in_process: Any, tmp_path: Path
+) -> None:
+    """A driver or a worker that lives for weeks has had many jobs."""
+    env = StreamExecutionEnvironment.get_execution_environment(
+        Configuration.from_dict({"holdfast.state.local-dir": str(tmp_path / "local")})
+    )
+    rows = [str(number) for number in range(20)]
+    env.from_collection(rows, Types.STRING()).sink_to(sink_to(published.kafka, published.name, tmp_path, guarantee))
+    before = dict(publishing._publishers), dict(direct._open)
+    env.execute("publishes")
+    assert (publishing._publishers, direct._open) == before
+    assert published.visible() == list(range(20))

@@ -19,6 +19,15 @@ def producer_of(sink_id: str, settings: Mapping[str, Any]) -> DirectProducer:
     return _open[sink_id]
 
 
+def release_producer(sink_id: str) -> None:
+    """The sink is closed: what it has sent is handed over, and its client ends. Another subtask that has rows left in
+    this process opens one again.
+    """
+    producer = _open.pop(sink_id, None)
+    if producer is not None:
+        producer.flush()
+
+
 class DirectProducer:
     """Hands records to the client's buffer; ``flush`` waits until the brokers have them."""
 

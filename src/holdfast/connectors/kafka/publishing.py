@@ -29,21 +29,30 @@ from holdfast.connectors.staging import StagedRows
 from holdfast.errors import TransactionError
 from holdfast.failpoints import failpoint
 
-#: Kept by the driver's process from commit to commit, by transactional id.
+#: Kept by the driver's process from commit to commit until the job ends, by transactional id.
 _publishers: dict[tuple[str, str], Publisher] = {}
 
 
 def publisher_of(settings: Mapping[str, Any], prefix: str, job_id: str, operator_id: str) -> Publisher:
     """The publisher of this process. A new one fences all others of its transactional id."""
-    key = (settings["bootstrap.servers"], f"{prefix}-{job_id}-{operator_id}")
+    key = _key_of(settings, prefix, job_id, operator_id)
     if key not in _publishers:
         _publishers[key] = Publisher(settings, f"{prefix}-markers", key[1], key_of(job_id, operator_id))
     return _publishers[key]
 
 
+def release_publisher(settings: Mapping[str, Any], prefix: str, job_id: str, operator_id: str) -> None:
+    """Forget it: its client ends with the last reference to it."""
+    _publishers.pop(_key_of(settings, prefix, job_id, operator_id), None)
+
+
 def forget_publishers() -> None:
     """As when the process ends."""
     _publishers.clear()
+
+
+def _key_of(settings: Mapping[str, Any], prefix: str, job_id: str, operator_id: str) -> tuple[str, str]:
+    return settings["bootstrap.servers"], f"{prefix}-{job_id}-{operator_id}"
 
 
 class Publisher:

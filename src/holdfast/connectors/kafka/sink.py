@@ -10,8 +10,8 @@ import msgspec
 
 from holdfast.connectors.delivery import DeliveryGuarantee
 from holdfast.connectors.kafka.client import library
-from holdfast.connectors.kafka.direct import DirectProducer, producer_of
-from holdfast.connectors.kafka.publishing import publisher_of
+from holdfast.connectors.kafka.direct import DirectProducer, producer_of, release_producer
+from holdfast.connectors.kafka.publishing import publisher_of, release_publisher
 from holdfast.connectors.kafka.records import KafkaRecordSerializationSchema
 from holdfast.connectors.staged_sink import StagedSink
 from holdfast.connectors.staging import StagedRows
@@ -58,6 +58,9 @@ class ExactlyOnceKafkaSink(StagedSink):
     def fence(self, job_id: str, operator_id: str) -> None:
         publisher_of(self._settings, self._prefix, job_id, operator_id)
 
+    def release(self, job_id: str, operator_id: str) -> None:
+        release_publisher(self._settings, self._prefix, job_id, operator_id)
+
 
 class DirectKafkaSink(TwoPhaseCommitSink):
     """Sends rows as they come. Nothing is left to be committed: what an epoch that failed has sent stays."""
@@ -81,6 +84,9 @@ class DirectKafkaSink(TwoPhaseCommitSink):
 
     def discard(self, transaction: DirectProducer) -> None:
         """What was sent cannot be taken back."""
+
+    def close(self) -> None:
+        release_producer(self._id)
 
     def commit(self, handles: Sequence[bytes]) -> None:
         """Handles are those of a sink that was exactly once before: what they hold is published as that one would."""
