@@ -53,7 +53,7 @@ def has_published(directory: Path, attempt: int) -> bool | None:
 
 @pytest.mark.parametrize(("fault", "most"), [(killed, 15), (cut_off, 30)], ids=["killed", "cut-off"])
 def test_a_lost_host_interrupts_its_epoch_and_the_other_one_goes_on(
-    tmp_path: Path, fault: Fault, most: float, record_property: pytest.RecordProperty
+    tmp_path: Path, fault: Fault, most: float, record_property: Callable[[str, object], None]
 ) -> None:
     """``most``: seconds from the fault to the first row that the next attempt publishes."""
     settings = {**NOTICED_SOON, **SPARK_RETRIES}
