@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 from rich.table import Table
@@ -26,6 +26,14 @@ class Outcome(msgspec.Struct, frozen=True):
     @property
     def good(self) -> bool:
         return self.verdict in (EXACT, REFUSED)
+
+
+def is_a_case(record_property: Callable[[str, object], None], trial: str, place: str, verdict: str) -> None:
+    """Told by a test that is a hostile case as well: how it ends when all that it asserts holds. What a test only
+    compares with, such as something that is allowed, is none.
+    """
+    for name, value in (("trial", trial), ("place", place), ("verdict", verdict)):
+        record_property(name, value)
 
 
 def table_of(outcomes: Sequence[Outcome]) -> Table:

@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.hostile import __main__ as hostile
 from tests.hostile import cases, job
 from tests.hostile.cases import Stage, Story
 from tests.hostile.damage import Damaged
 from tests.hostile.forked import Ended
-from tests.hostile.outcome import EXACT, Outcome
+from tests.hostile.outcome import EXACT, REFUSED, Outcome
 from tests.kit.driver import PROJECT, python_path
 
 
@@ -74,6 +75,32 @@ def test_a_job_that_is_refused_must_go_on_when_the_file_is_mended(
         monkeypatch.setattr(cases, "in_fork", lambda work, log, code=code: Ended(code, ""))
         assert stage._judge(refused, path, damaged)[0].startswith(verdict)
         assert path.read_bytes() == b"content"
+
+
+def test_of_a_file_of_tests_those_are_cases_that_say_so_or_did_not_pass(tmp_path: Path) -> None:
+    path = tmp_path / "test_cases.py"
+    path.write_text(
+        "import pytest\n"
+        "from tests.hostile.outcome import EXACT, REFUSED, is_a_case\n"
+        "def test_exact(record_property): is_a_case(record_property, 'a', 'here', EXACT)\n"
+        "def test_refused(record_property): is_a_case(record_property, 'b', 'there', REFUSED)\n"
+        "def test_compared_with(): pass\n"
+        "def test_wrong(record_property):\n"
+        "    is_a_case(record_property, 'a', 'here', EXACT)\n"
+        "    assert False\n"
+        "def test_left_out(record_property):\n"
+        "    is_a_case(record_property, 'a', 'here', EXACT)\n"
+        "    pytest.skip()\n"
+        "def test_broken(missing): pass\n"
+    )
+    outcomes = hostile.tests(str(path), tmp_path)
+    assert [(outcome.trial, outcome.place, outcome.how, outcome.verdict) for outcome in outcomes] == [
+        ("a", "here", "test_exact", EXACT),
+        ("b", "there", "test_refused", REFUSED),
+        ("a", "here", "test_wrong", "failure"),
+        ("a", "here", "test_left_out", "skipped"),
+        (str(path), "-", "test_broken", "error"),
+    ]
 
 
 def test_only_exact_and_refused_cases_are_good() -> None:

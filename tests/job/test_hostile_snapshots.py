@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -30,13 +31,17 @@ from holdfast.storage.checksum import checksum
 from holdfast.testing import TestSource
 from holdfast.testing.in_process import InProcessEngine
 from holdfast.types import pickling
+from tests.hostile.outcome import REFUSED, is_a_case
 from tests.integration.programs import environment
 from tests.job.counting import settings
 from tests.job.hostile_programs import PLACES, ROWS, Trace, build
 
 PATH = "execution.state-recovery.path"
 ALLOW = "holdfast.state.allow-pickle"
+#: What each refusal is in the table of hostile cases.
+CODE = ("code in savepoints", "every place")
 CHECKPOINT = "checkpoint"
+Record = Callable[[str, object], None]
 
 
 class _Untouchable:
@@ -82,8 +87,14 @@ def snapshot_of(env: StreamExecutionEnvironment, tmp_path: Path, form: str) -> s
 @pytest.mark.parametrize("form", [CHECKPOINT, *SavepointFormat])
 @pytest.mark.parametrize("place", PLACES)
 def test_nothing_is_unpickled_and_the_place_is_named(
-    in_process: InProcessEngine, tmp_path: Path, place: str, form: str, caplog: pytest.LogCaptureFixture
+    in_process: InProcessEngine,
+    tmp_path: Path,
+    place: str,
+    form: str,
+    caplog: pytest.LogCaptureFixture,
+    record_property: Record,
 ) -> None:
+    is_a_case(record_property, *CODE, REFUSED)
     trace, named = tmp_path / "unpickled", PLACES[place][1]
     with caplog.at_level(logging.WARNING):
         path = snapshot_of(program(tmp_path, place), tmp_path, form)
@@ -175,8 +186,9 @@ def keyed_type(path: str, uid: str, stored: dict[str, Any]) -> dict[str, Any]:
 @pytest.mark.parametrize("form", [CHECKPOINT, "CANONICAL"])
 @pytest.mark.parametrize("place", ["position", "kept files", "rows", "rows of before", "declared state"])
 def test_what_is_put_into_a_snapshot_is_refused(
-    in_process: InProcessEngine, tmp_path: Path, place: str, form: str
+    in_process: InProcessEngine, tmp_path: Path, place: str, form: str, record_property: Record
 ) -> None:
+    is_a_case(record_property, *CODE, REFUSED)
     trace = tmp_path / "unpickled"
     sinks: dict[str, Any] = {
         "kept files": lambda: FileSink.json(str(tmp_path / "out")),
@@ -207,8 +219,9 @@ def test_what_is_put_into_a_snapshot_is_refused(
 
 
 def test_a_stored_name_of_a_class_imports_nothing(
-    in_process: InProcessEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    in_process: InProcessEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, record_property: Record
 ) -> None:
+    is_a_case(record_property, *CODE, REFUSED)
     trace = tmp_path / "imported"
     (tmp_path / "modules").mkdir()
     (tmp_path / "modules/hostile_module.py").write_text(
@@ -220,7 +233,7 @@ def test_a_stored_name_of_a_class_imports_nothing(
     doctored(path, "kept", **keyed_type(path, "kept", stored))
     start = {PATH: path, "holdfast.job-id": f"{tmp_path.name}-next"}
     assert not plan_restore(declared(tmp_path, DiscardSink(), **start), path).possible
-    with pytest.raises(HoldfastError):
+    with pytest.raises(HoldfastError, match="kept/keyed/state/part-0"):
         declared(tmp_path, DiscardSink(), **start).execute_async().get_job_execution_result().result(30)
     assert not trace.exists()
 

@@ -15,10 +15,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.hostile.outcome import EXACT, REFUSED, is_a_case
 from tests.server.flood import KINDS
 from tests.server.serving import JOB, Served, serving
 
 CONNECTIONS = 2_000
+#: Exact is what harms neither the job nor requests with a token.
+FLOOD = ("idle, slow and many connections", "job server")
 
 
 @contextmanager
@@ -50,7 +53,8 @@ def _open_descriptors() -> int:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_flood_stops_neither_the_job_nor_requests_with_a_token(in_process, tmp_path, kind):
+def test_a_flood_stops_neither_the_job_nor_requests_with_a_token(in_process, tmp_path, kind, record_property):
+    is_a_case(record_property, *FLOOD, EXACT)
     with _descriptors(1_024), serving(tmp_path) as served:
         served.await_checkpoints()
         before = _open_descriptors()
@@ -67,7 +71,8 @@ def test_a_flood_stops_neither_the_job_nor_requests_with_a_token(in_process, tmp
         assert counts["restored"] == counts["failed"] == 0
 
 
-def test_descriptors_that_the_job_needs_are_not_taken_by_connections(in_process, tmp_path):
+def test_descriptors_that_the_job_needs_are_not_taken_by_connections(in_process, tmp_path, record_property):
+    is_a_case(record_property, *FLOOD, EXACT)
     with serving(tmp_path) as served:
         served.await_checkpoints()
         # Other tests of this process may have left some open.
@@ -87,8 +92,9 @@ def test_descriptors_that_the_job_needs_are_not_taken_by_connections(in_process,
                     os.close(descriptor)
 
 
-def test_connections_that_never_shake_hands_count(in_process, tmp_path):
+def test_connections_that_never_shake_hands_count(in_process, tmp_path, record_property):
     """A TLS connection is one from its first packet on."""
+    is_a_case(record_property, *FLOOD, EXACT)
     certificate, key = _certificate(tmp_path)
     tls = {
         "security.ssl.rest.enabled": "true",
@@ -103,6 +109,8 @@ def test_connections_that_never_shake_hands_count(in_process, tmp_path):
         silent = [socket.create_connection(("127.0.0.1", served.port)) for _ in range(50)]
         try:
             served.wait(lambda: _open_descriptors() - before - len(silent) <= 12)
+            completed = served.client.get_checkpoint_statistics().counts.completed
+            served.wait(lambda: served.client.get_checkpoint_statistics().counts.completed > completed + 3)
         finally:
             for connection in silent:
                 connection.close()
@@ -141,24 +149,29 @@ def _trickle(served: Served, head: str, piece: bytes, seconds: float = 5) -> byt
     raise AssertionError(f"the connection was still open after {seconds} s; it answered {answer!r}")
 
 
-def test_a_head_that_does_not_end_is_answered_in_time(hasty):
+def test_a_head_that_does_not_end_is_answered_in_time(hasty, record_property):
+    is_a_case(record_property, *FLOOD, REFUSED)
     answer = _trickle(hasty, "GET /jobs HTTP/1.1\r\nHost: 127.0.0.1\r\n", b"x-more: y\r\n")
     assert answer.startswith(b"HTTP/1.1 408 ")
     assert b"holdfast.rest.request-timeout" in answer
 
 
-def test_a_body_that_does_not_end_is_answered_in_time(hasty):
+def test_a_body_that_does_not_end_is_answered_in_time(hasty, record_property):
+    is_a_case(record_property, *FLOOD, REFUSED)
     head = f"POST /jobs/{JOB}/savepoints HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 100000\r\n"
     answer = _trickle(hasty, f"{head}Authorization: Bearer {hasty.server.token}\r\n\r\n", b" ")
     assert answer.startswith(b"HTTP/1.1 408 ")
+    assert b"holdfast.rest.request-timeout" in answer
     # What was refused already is not answered again.
     refused = _trickle(hasty, f"{head}\r\n", b" ")
     assert refused.startswith(b"HTTP/1.1 401 ")
     assert b"HTTP/1.1 408" not in refused
 
 
-def test_a_silent_connection_is_closed(hasty):
+def test_a_silent_connection_is_closed(hasty, record_property):
+    is_a_case(record_property, *FLOOD, EXACT)
     assert _trickle(hasty, "", b"") == b""
+    assert hasty.get(f"/jobs/{JOB}/status")["status"] in ("CREATED", "RUNNING")
 
 
 def test_requests_one_after_the_other_each_have_their_time(hasty):
@@ -188,7 +201,8 @@ def test_requests_one_after_the_other_each_have_their_time(hasty):
         ("PUT", f"/jobs/{JOB}/resource-requirements", {"v": {"parallelism": {"upperBound": 2}, "x": 1}}, "x"),
     ],
 )
-def test_a_field_that_is_not_known_is_an_error(served, method, path, body, wrong):
+def test_a_field_that_is_not_known_is_an_error(served, method, path, body, wrong, record_property):
+    is_a_case(record_property, "a field that is not known", "job server", REFUSED)
     answer = served.call(method, path, body)
     assert answer.status == 400
     assert f"unknown field `{wrong}`" in answer.error
