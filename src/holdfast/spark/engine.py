@@ -107,7 +107,8 @@ class SparkEngine:
         own = not (job.data_frames or job.plan.queries)
         with epoch_session(self._session, self._settings.conf, own) as session:
             accelerations = Accelerations.of(session, self._settings)
-            logger.info("Spark %s; accelerations %s", session.version, accelerations.describe())
+            level = logging.WARNING if accelerations.lacking else logging.INFO
+            logger.log(level, "Spark %s; accelerations %s", session.version, accelerations.describe())
             wait = ExecutorWait(session, accelerations, self._settings.executor_wait_ms / 1000, control.pause)
             yield SparkEngineSession(session, job, control, accelerations, wait, self._files)
 
