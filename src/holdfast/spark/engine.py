@@ -14,8 +14,9 @@ from pyspark.sql import SparkSession
 from holdfast.errors import HoldfastError
 from holdfast.job.control import JobControl
 from holdfast.job.engine import AttemptIdentity
-from holdfast.job.job import DataFrameInput, Job
+from holdfast.job.job import Job
 from holdfast.job.restore_point import RestorePoint
+from holdfast.runtime.data_frame_input import DataFrameInput
 from holdfast.runtime.packed_plan import pack_plan
 from holdfast.runtime.query import Query, View
 from holdfast.runtime.task_files import TaskFiles
