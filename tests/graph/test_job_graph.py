@@ -10,8 +10,8 @@ import pytest
 from holdfast.connectors.discard import DiscardSink
 from holdfast.datastream import StreamExecutionEnvironment
 from holdfast.errors import NotPicklableError, ProgramError
+from holdfast.graph.job_facts import job_facts
 from holdfast.graph.job_graph import operator_id_of_uid
-from holdfast.graph.job_of_program import job_facts
 from holdfast.runtime.partitioners import Broadcast, Forward, Global, KeyGroupHash, Rebalance
 from tests.graph.programs import Program, named
 

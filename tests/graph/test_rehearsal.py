@@ -19,9 +19,9 @@ from holdfast.checkpoint.storage import open_snapshot
 from holdfast.common import Time, Types
 from holdfast.datastream.state import ListStateDescriptor, MapStateDescriptor, StateTtlConfig, ValueStateDescriptor
 from holdfast.errors import HoldfastError
+from holdfast.graph.job_facts import job_facts
 from holdfast.graph.job_graph import build_job_graph, operator_id_of_uid
-from holdfast.graph.job_of_program import job_facts
-from holdfast.graph.restore_plan import RestorePlan
+from holdfast.job.restore_plan import RestorePlan
 from holdfast.job.restore_point import restore_rules
 from holdfast.runtime.epoch import Acknowledgement
 from holdfast.runtime.restored_state import written_lists

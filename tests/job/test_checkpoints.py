@@ -10,8 +10,8 @@ import pytest
 
 from holdfast.errors import CheckpointError, RestoreError
 from holdfast.graph.job_graph import build_job_graph, operator_id_of_uid
-from holdfast.graph.job_of_program import plan_job_of
 from holdfast.job.checkpoints import JobCheckpoints
+from holdfast.job.job_of_program import plan_job_of
 from holdfast.job.restore_point import RestorePoint
 from holdfast.types.clock import wall_clock
 from tests.graph.evolving_program import COUNTER, Version

@@ -4,7 +4,7 @@ import pytest
 
 from holdfast.errors import RestoreError
 from holdfast.job.data_frame_progress import DataFrameProgress
-from holdfast.job.job import DataFrameInput
+from holdfast.runtime.data_frame_input import DataFrameInput
 from tests.checkpoint.samples import handle, record, snapshot
 
 FRAMES = [DataFrameInput(1, "a", "first", None, ()), DataFrameInput(2, "b", "second", None, ())]

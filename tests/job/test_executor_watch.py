@@ -83,11 +83,25 @@ def test_errors_of_an_epoch_without_a_loss_are_themselves(cluster: Cluster) -> N
     assert not cluster.interrupted.is_set()
 
 
-def test_a_scheduler_that_cannot_be_asked_is_no_loss(cluster: Cluster) -> None:
-    def gone() -> frozenset[str]:
-        raise OSError("the JVM is gone")
+def gone() -> frozenset[str]:
+    raise OSError("it cannot be asked")
 
+
+def test_a_scheduler_that_cannot_be_asked_is_no_loss_and_told_once(
+    cluster: Cluster, caplog: pytest.LogCaptureFixture
+) -> None:
     watch = ExecutorWatch(Runner(cluster, frozenset({"0"})), gone)
-    with watch.during_epoch():
-        assert not cluster.interrupted.wait(0.8)
+    for _ in range(2):
+        with watch.during_epoch():
+            assert not cluster.interrupted.wait(0.8)
     watch.close()
+    assert ["it cannot be asked" in record.message for record in caplog.records] == [True]
+
+
+def test_an_application_that_is_gone_fails_by_itself(cluster: Cluster, caplog: pytest.LogCaptureFixture) -> None:
+    watch = ExecutorWatch(Runner(cluster, frozenset({"0"})), gone)
+    with pytest.raises(RuntimeError, match="gone"), watch.during_epoch():
+        assert not cluster.interrupted.wait(0.4)
+        raise RuntimeError("the application is gone")
+    watch.close()
+    assert not caplog.records

@@ -75,6 +75,7 @@ class StandaloneCluster:
         """Spark settings for a driver that uses all of this cluster."""
         return {
             "spark.master": self.master_url,
+            "spark.master.ui.port": self._web.rpartition(":")[2],
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.ui.enabled": "false",

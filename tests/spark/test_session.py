@@ -44,6 +44,17 @@ def test_the_python_of_workers_must_have_it(
     assert not _takes_our_daemon({"spark.master": "local[*]"})
 
 
+def test_a_pyspark_that_the_daemon_cannot_run_tasks_with(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "sitecustomize.py").write_text("import pyspark.daemon\npyspark.daemon.worker = lambda sock: 0\n")
+    monkeypatch.delenv("PYSPARK_GATEWAY_PORT", raising=False)
+    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")]))
+    assert not _takes_our_daemon({"spark.master": "local[*]"})
+    assert "ours cannot be used: pyspark.daemon.worker, Broadcast or" in caplog.text
+
+
 def test_spark_submit_may_have_holdfast_for_tasks_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")
     monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from holdfast.errors import EpochError
-from holdfast.job.job import DataFrameInput
+from holdfast.runtime.data_frame_input import DataFrameInput
 from holdfast.spark import stream_driver
 from holdfast.spark.internals.stream_log import StreamSource
 from holdfast.spark.stream_driver import StreamDriver

@@ -8,8 +8,8 @@ import pytest
 
 from holdfast.checkpoint.job import JobFacts
 from holdfast.errors import ProgramError, RestoreError
-from holdfast.job.job import DataFrameInput
 from holdfast.job.restore_point import RestorePoint
+from holdfast.runtime.data_frame_input import DataFrameInput
 from holdfast.spark import stream_inputs
 from holdfast.spark.accelerations import Acceleration, Accelerations
 from holdfast.spark.internals.stream_log import SourcePosition, StreamPosition, StreamSource

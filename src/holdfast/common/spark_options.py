@@ -27,6 +27,7 @@ EXECUTOR_WAIT: Option[int] = Option(
     DURATION,
     5_000,
     "How long an attempt waits for executors in the place of lost ones before it begins with those that are there. An "
-    "executor that comes later gets its share of slots behind the next checkpoint.",
+    "executor that comes later gets its share of slots behind the next checkpoint. No longer than a standalone cluster "
+    "may still give one.",
 )
 SPARK: tuple[Option[Any], ...] = (SPARK_INTERNALS, SPARK_INTERNALS_WITHOUT, EXECUTOR_WAIT)

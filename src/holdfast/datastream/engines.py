@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from typing import Any
 
 from holdfast.graph.job_graph import JobSettings
-from holdfast.graph.job_of_program import job_of
 from holdfast.graph.stream_graph import StreamGraph
 from holdfast.job.engine import Engine
+from holdfast.job.job_of_program import job_of
 from holdfast.job.running_job import RunningJob
 from holdfast.spark.engine import SparkEngine
 from holdfast.storage.check import check_storage

@@ -6,8 +6,8 @@ from os import PathLike, fspath
 
 from holdfast.datastream.engines import engine_for
 from holdfast.datastream.stream_execution_environment import StreamExecutionEnvironment
-from holdfast.graph.rehearsal import rehearse
-from holdfast.graph.restore_plan import RestorePlan
+from holdfast.job.rehearsal import rehearse
+from holdfast.job.restore_plan import RestorePlan
 
 __all__ = ["RestorePlan", "plan_restore"]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import count
 
 from holdfast.graph.job_graph import JobEdge, JobGraph, JobOperator, is_broadcast
-from holdfast.job.job import DataFrameInput
+from holdfast.runtime.data_frame_input import DataFrameInput
 from holdfast.runtime.plan import ChainSpec, EdgeSpec, JobPlan, OperatorSpec, TaskOptions
 from holdfast.runtime.query import QueryOperator
 from holdfast.state.store import StateBackend

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from holdfast.errors import RestoreError
-from holdfast.job.job import DataFrameInput
+from holdfast.runtime.data_frame_input import DataFrameInput
 from holdfast.state.handles import FileHandle, OperatorRecord, SubtaskSnapshot
 from holdfast.storage.checksum import checksum
 

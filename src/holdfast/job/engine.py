@@ -17,8 +17,9 @@ from typing import Protocol
 
 from holdfast.errors import HoldfastError
 from holdfast.job.control import JobControl
-from holdfast.job.job import DataFrameInput, Job
+from holdfast.job.job import Job
 from holdfast.job.restore_point import RestorePoint
+from holdfast.runtime.data_frame_input import DataFrameInput
 from holdfast.runtime.epoch import Acknowledgement, EpochSpec
 from holdfast.runtime.query import Query, View
 from holdfast.runtime.upload import UploadResult

@@ -32,6 +32,9 @@ class ExecutorWatch:
         self._lost: frozenset[str] = frozenset()
         #: Whether the engine has ever told of one of them: a scheduler that tells of none has not lost all.
         self._told = False
+        #: Why they could not be asked for, the last time; and whether it was said.
+        self._unknown: Exception | None = None
+        self._warned = False
         self._thread: threading.Thread | None = None
 
     @contextmanager
@@ -48,6 +51,8 @@ class ExecutorWatch:
             if self._look():
                 raise self._failure() from error
             raise
+        else:
+            self._warn()
         finally:
             self._run(False)
 
@@ -68,6 +73,16 @@ class ExecutorWatch:
             "The epoch was interrupted."
         )
 
+    def _warn(self) -> None:
+        """Of an epoch that counts all the same: the application is there, and a loss would not be seen."""
+        if self._unknown is not None and not self._warned:
+            self._warned = True
+            logger.warning(
+                "Executors are not watched, because the engine does not tell of them: %s. A lost one is noticed when "
+                "the engine gives up to fetch from it, which may take minutes.",
+                self._unknown,
+            )
+
     def _watch(self) -> None:
         while self._await_epoch():
             if self._look():
@@ -85,8 +100,8 @@ class ExecutorWatch:
             if self._told:
                 self._lost |= self._holders - there
         except Exception as error:
-            # The application is gone, or cannot be asked: whoever runs the epoch learns that by itself.
-            logger.debug("Executors could not be asked for: %s", error)
+            # If the application is gone, whoever runs the epoch learns that by itself.
+            self._unknown = error
         return bool(self._lost)
 
     def _await_epoch(self) -> bool:

@@ -6,10 +6,9 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any
 
 from holdfast.checkpoint.job import JobFacts
-from holdfast.runtime.event_time_column import EventTimeColumn
+from holdfast.runtime.data_frame_input import DataFrameInput
 from holdfast.runtime.plan import JobPlan
 from holdfast.runtime.sink import TwoPhaseCommitSink
 from holdfast.runtime.source import Source, SourceFunction
@@ -38,22 +37,6 @@ class JobStatus(Enum):
     RESTARTING = "RESTARTING"
     #: Stopped in this driver; another one may go on with it.
     SUSPENDED = "SUSPENDED"
-
-
-@dataclass(frozen=True)
-class DataFrameInput:
-    """A DataFrame that Spark itself reads in level 0, and the edges that its rows go to."""
-
-    group: int
-    operator_id: str
-    name: str
-    data_frame: Any
-    edge_ids: tuple[int, ...]
-    event_time: EventTimeColumn | None = None
-
-    @property
-    def streaming(self) -> bool:
-        return bool(getattr(self.data_frame, "isStreaming", False))
 
 
 @dataclass(frozen=True)

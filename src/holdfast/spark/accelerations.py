@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 from holdfast.doctor.application_settings import DAEMON_SETTING, WORKER_DAEMON
 from holdfast.errors import ConfigurationError
 from holdfast.spark.internals import executor_ids, file_manager, half_aggregation, repeated_plan
+from holdfast.spark.internals.worker_process import misfit
 from holdfast.types.settings import SparkSettings
 
 logger = logging.getLogger(__name__)
@@ -54,6 +55,8 @@ class Accelerations:
     """Which accelerations are off, with the reason."""
 
     missing: Mapping[Acceleration, str]
+    #: Those of them that the running Spark lacks; the others were not asked for.
+    lacking: frozenset[Acceleration] = frozenset()
 
     @classmethod
     def of(cls, session: SparkSession, settings: SparkSettings) -> Accelerations:
@@ -64,11 +67,14 @@ class Accelerations:
             if _probe_daemon(session) is None:
                 del off[Acceleration.WORKER_DAEMON]
             return cls(off)
-        missing = {**_probed(session), **_left_out(settings.without)}
+        left_out, probed = _left_out(settings.without), _probed(session)
+        missing = {**probed, **left_out}
         # Combined rows come as RDDs, which only kept plans can read.
         if Acceleration.KEPT_PLANS in missing:
             missing.setdefault(Acceleration.HALF_AGGREGATIONS, "it needs kept plans")
-        return cls(missing)
+        # Which daemon an application has was decided, and judged, when it started.
+        chosen = set() if _daemon_of(session) == WORKER_DAEMON else {Acceleration.WORKER_DAEMON}
+        return cls(missing, frozenset(probed.keys() - left_out.keys() - chosen))
 
     def has(self, acceleration: Acceleration) -> bool:
         return acceleration not in self.missing
@@ -80,6 +86,9 @@ class Accelerations:
         return f"on: {', '.join(on) or 'none'}; off: {', '.join(off) or 'none'}"
 
 
+#: How much of an error is shown, in characters. Those of the JVM bring their stack.
+_SHOWN = 200
+
 #: Of this process, by application: a probe makes plans, which takes a moment.
 _known: dict[str, dict[Acceleration, str]] = {}
 
@@ -89,9 +98,17 @@ def _probed(session: SparkSession) -> dict[Acceleration, str]:
     application = session.sparkContext.applicationId
     if application not in _known:
         _known.clear()
-        reasons = {acceleration: probe(session) for acceleration, probe in _PROBES.items()}
+        reasons = {acceleration: _tried(probe, session) for acceleration, probe in _PROBES.items()}
         _known[application] = {acceleration: reason for acceleration, reason in reasons.items() if reason is not None}
     return _known[application]
+
+
+def _tried(probe: Callable[[SparkSession], str | None], session: SparkSession) -> str | None:
+    try:
+        return probe(session)
+    except Exception as error:
+        # Whatever a build of Spark makes of it: an epoch would fail with the same.
+        return f"{type(error).__name__}: {' '.join(str(error).split())[:_SHOWN]}"
 
 
 def _left_out(names: frozenset[str]) -> dict[Acceleration, str]:
@@ -105,6 +122,14 @@ def _left_out(names: frozenset[str]) -> dict[Acceleration, str]:
     return {by_key[name]: "left out by holdfast.spark.internals.without" for name in names}
 
 
+def _daemon_of(session: SparkSession) -> str | None:
+    module: str | None = session.sparkContext.getConf().get(DAEMON_SETTING)
+    return module
+
+
 def _probe_daemon(session: SparkSession) -> str | None:
-    module = session.sparkContext.getConf().get(DAEMON_SETTING)
-    return None if module == WORKER_DAEMON else f"{DAEMON_SETTING} is {module or 'not set'}"
+    module = _daemon_of(session)
+    if module != WORKER_DAEMON:
+        return f"{DAEMON_SETTING} is {module or 'not set'}"
+    reason = misfit()
+    return reason and f"{reason}; start the application with {DAEMON_SETTING} set to pyspark.daemon"

@@ -14,8 +14,9 @@ from pyspark.sql import SparkSession
 from holdfast.errors import HoldfastError
 from holdfast.job.control import JobControl
 from holdfast.job.engine import AttemptIdentity
-from holdfast.job.job import DataFrameInput, Job
+from holdfast.job.job import Job
 from holdfast.job.restore_point import RestorePoint
+from holdfast.runtime.data_frame_input import DataFrameInput
 from holdfast.runtime.packed_plan import pack_plan
 from holdfast.runtime.query import Query, View
 from holdfast.runtime.task_files import TaskFiles
@@ -107,7 +108,8 @@ class SparkEngine:
         own = not (job.data_frames or job.plan.queries)
         with epoch_session(self._session, self._settings.conf, own) as session:
             accelerations = Accelerations.of(session, self._settings)
-            logger.info("Spark %s; accelerations %s", session.version, accelerations.describe())
+            level = logging.WARNING if accelerations.lacking else logging.INFO
+            logger.log(level, "Spark %s; accelerations %s", session.version, accelerations.describe())
             wait = ExecutorWait(session, accelerations, self._settings.executor_wait_ms / 1000, control.pause)
             yield SparkEngineSession(session, job, control, accelerations, wait, self._files)
 

@@ -12,11 +12,14 @@ from pyspark.sql import SparkSession
 
 from holdfast.spark.accelerations import Acceleration, Accelerations
 from holdfast.spark.internals.executor_ids import executor_ids
+from holdfast.spark.standalone_master import StandaloneMaster, cores_of_each
 
 logger = logging.getLogger(__name__)
 
 _LOCAL_MASTER = re.compile(r"local(\[.*\])?")
 _POLL_SECONDS = 0.1
+#: How often the cluster is asked what it has left.
+_ASK_SECONDS = 1.0
 #: Executors of an application that starts come one shortly after the other.
 _SETTLE_SECONDS = 3.0
 #: How long the first of them may take.
@@ -45,9 +48,9 @@ def most_executors(conf: Mapping[str, str]) -> float:
     bounds = []
     if conf.get("spark.dynamicAllocation.enabled", "false").lower() == "true":
         bounds.append(conf.get("spark.dynamicAllocation.maxExecutors", ""))
-    cores, of_each = conf.get("spark.cores.max", ""), conf.get("spark.executor.cores", "")
-    if cores.isdigit() and of_each.isdigit() and int(of_each):
-        bounds.append(str(int(cores) // int(of_each)))
+    cores, of_each = conf.get("spark.cores.max", ""), cores_of_each(conf)
+    if cores.isdigit() and of_each:
+        bounds.append(str(int(cores) // of_each))
     return min((int(bound) for bound in bounds if bound.isdigit()), default=math.inf)
 
 
@@ -61,18 +64,20 @@ class ExecutorWait:
         self._accelerations = accelerations
         self._seconds = seconds
         self._pause = pause
+        context = session.sparkContext
+        self._conf = dict(context.getConf().getAll())
+        self._cluster = StandaloneMaster.of(str(context.master), str(context.applicationId), self._conf)
 
     def first(self, slots: int) -> int:
         """At the start of an application: for as many executors as it asked for, or until no more of them come."""
         if is_local(self._session) or not self._accelerations.has(Acceleration.EXECUTOR_IDS):
             return self._count()
-        conf = dict(self._session.sparkContext.getConf().getAll())
-        asked = conf.get("spark.executor.instances", "")
+        asked = self._conf.get("spark.executor.instances", "")
         if asked.isdigit():
             return self._until(min(int(asked), slots), _FIRST_SECONDS)
         found = self._until(1, _FIRST_SECONDS)
         quiet_since = time.monotonic()
-        wanted = min(slots, most_executors(conf))
+        wanted = min(slots, most_executors(self._conf))
         while found < wanted and time.monotonic() - quiet_since < _SETTLE_SECONDS:
             self._pause(_POLL_SECONDS)
             now = self._count()
@@ -81,27 +86,44 @@ class ExecutorWait:
         return found
 
     def again(self, wanted: int) -> int:
-        """Until there are as many as before, or long enough."""
-        return self._until(wanted, self._seconds)
+        """Until there are as many as before, or long enough; not where the cluster is known to have no more."""
+        return self._until(wanted, self._seconds, self._exhausted)
 
-    def _until(self, wanted: int, seconds: float) -> int:
-        deadline = time.monotonic() + seconds
-        found = self._count()
-        if found < wanted and self._accelerations.has(Acceleration.EXECUTOR_IDS):
-            logger.info("%d of %d executors are there; waiting up to %.0f s for the others", found, wanted, seconds)
-            while found < wanted and time.monotonic() < deadline:
+    def _until(self, wanted: int, seconds: float, exhausted: Callable[[int], str | None] = lambda found: None) -> int:
+        """``exhausted`` says why nothing more will come than was found."""
+        begin, asked = time.monotonic(), -math.inf
+        found, reason = self._count(), None
+        if found >= wanted or not self._accelerations.has(Acceleration.EXECUTOR_IDS):
+            return found
+        logger.info("%d of %d executors are there; waiting up to %.0f s for the others", found, wanted, seconds)
+        while found < wanted and reason is None:
+            now = time.monotonic()
+            if now - begin >= seconds:
+                reason = f"none came within {seconds:.0f} s (holdfast.spark.executor-wait)"
+            elif now - asked >= _ASK_SECONDS:
+                reason, asked = exhausted(found), now
+            if reason is None:
                 self._pause(_POLL_SECONDS)
                 found = self._count()
-            if found < wanted:
-                logger.warning(
-                    "%d executors are there and %d were wanted; none came within %.0f s "
-                    "(holdfast.spark.executor-wait). The job goes on with them, and spreads its slots again when more "
-                    "have come",
-                    found,
-                    wanted,
-                    seconds,
-                )
+        if found < wanted:
+            logger.warning(
+                "%d executors are there and %d were wanted; %s. The job goes on with them, and spreads its slots again "
+                "when more have come",
+                found,
+                wanted,
+                reason,
+            )
         return found
+
+    def _exhausted(self, found: int) -> str | None:
+        if self._cluster is None:
+            return None
+        of_each = cores_of_each(self._conf)
+        if of_each is not None:
+            return self._cluster.exhausted(found * of_each)
+        # Spark counts the cores of all executors for it, where nobody has set it.
+        known = "spark.default.parallelism" not in self._conf
+        return self._cluster.exhausted(self._session.sparkContext.defaultParallelism) if known else None
 
     def _count(self) -> int:
         return len(executors_of(self._session, self._accelerations))

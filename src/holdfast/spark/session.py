@@ -50,6 +50,11 @@ _PAST_THE_DAEMON = (
     "spark.sql.execution.pyspark.udf.faulthandler.enabled",
 )
 
+#: Fails with a line that says why.
+_LOOK_FOR_DAEMON = (
+    f"import sys, {WORKER_DAEMON}; from holdfast.spark.internals.worker_process import misfit; sys.exit(misfit())"
+)
+
 #: Where the files are through which tasks talk to their Python processes, instead of ports.
 _SOCKET_DIRECTORY = "spark.python.unix.domain.socket.dir"
 #: With more, Spark refuses the name of the directory.
@@ -143,7 +148,7 @@ def _takes_our_daemon(settings: Mapping[str, str]) -> bool:
     if any(settings.get(key, "false").lower() == "true" for key in _PAST_THE_DAEMON):
         return False
     # The hosts of a cluster may have Holdfast for tasks alone, and so may the JVM of spark-submit with --py-files.
-    return _starts_java(settings) and _workers_find(WORKER_DAEMON, settings.get(EXECUTOR_PATH, ""))
+    return _starts_java(settings) and _workers_have_daemon(settings.get(EXECUTOR_PATH, ""))
 
 
 def _starts_java(settings: Mapping[str, str]) -> bool:
@@ -168,19 +173,21 @@ def _sockets(settings: Mapping[str, str]) -> dict[str, str]:
     return {SOCKETS: "true", _SOCKET_DIRECTORY: directory}
 
 
-def _workers_find(module: str, path: str) -> bool:
-    """Whether the Python of workers, which need not be this one, can import a module without what Spark ships with
-    tasks, by its own search path and ``path`` before it. It is really imported: a daemon that does not start leaves an
-    executor without any Python.
+def _workers_have_daemon(path: str) -> bool:
+    """Whether the Python of workers, which need not be this one, can import our daemon without what Spark ships with
+    tasks, by its own search path and ``path`` before it, and its PySpark is one that the daemon can run tasks with. It
+    is really imported: a daemon that does not start leaves an executor without any Python.
     """
-    look = [os.environ["PYSPARK_PYTHON"], "-c", f"import {module}"]
+    look = [os.environ["PYSPARK_PYTHON"], "-c", _LOOK_FOR_DAEMON]
     paths = [each for each in (path, os.environ.get("PYTHONPATH")) if each]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)} if paths else None
-    quiet = subprocess.DEVNULL
     try:
-        looked = subprocess.run(look, check=False, stdout=quiet, stderr=quiet, env=environment)
+        looked = subprocess.run(look, check=False, capture_output=True, text=True, env=environment)
     except OSError:
         return False
+    if looked.returncode != 0:
+        seen = looked.stderr.strip().rpartition("\n")[2]
+        logger.warning("Python workers are those of Spark's own daemon, because ours cannot be used: %s", seen)
     return looked.returncode == 0
 
 

@@ -8,8 +8,8 @@ from typing import Protocol
 
 from pyspark.sql import DataFrame
 
-from holdfast.job.job import DataFrameInput
 from holdfast.runtime.aggregates import Aggregation
+from holdfast.runtime.data_frame_input import DataFrameInput
 from holdfast.runtime.local_aggregation import Combination
 from holdfast.runtime.plan import JobPlan
 from holdfast.spark.accelerations import Acceleration, Accelerations

@@ -29,7 +29,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from holdfast.errors import EpochError
-from holdfast.job.job import DataFrameInput
+from holdfast.runtime.data_frame_input import DataFrameInput
 from holdfast.spark.accelerations import Acceleration, Accelerations
 from holdfast.spark.internals.file_manager import plain_file_manager
 from holdfast.spark.internals.jvm import JVM_ERRORS

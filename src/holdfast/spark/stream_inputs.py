@@ -10,8 +10,9 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from holdfast.errors import ProgramError, RestoreError
-from holdfast.job.job import DataFrameInput, Job
+from holdfast.job.job import Job
 from holdfast.job.restore_point import RestorePoint
+from holdfast.runtime.data_frame_input import DataFrameInput
 from holdfast.spark.accelerations import Accelerations
 from holdfast.spark.internals.stream_log import StreamPosition, StreamSource, check_position, decode_position
 from holdfast.spark.internals.stream_sources import sources_of

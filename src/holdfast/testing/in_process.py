@@ -22,8 +22,9 @@ from holdfast.graph.job_graph import JobSettings
 from holdfast.graph.stream_graph import StreamGraph
 from holdfast.job.control import JobControl
 from holdfast.job.engine import AttemptIdentity, InputSlice, TakenInputs
-from holdfast.job.job import DataFrameInput, Job
+from holdfast.job.job import Job
 from holdfast.job.restore_point import RestorePoint
+from holdfast.runtime.data_frame_input import DataFrameInput
 from holdfast.runtime.epoch import Acknowledgement, EpochSpec, RestoredJob
 from holdfast.runtime.live_task import forget_live_tasks
 from holdfast.runtime.local_files import prepare_attempt

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import uuid
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
-
-from holdfast.spark.internals.jvm import JVM_ERRORS
 
 #: How Spark writes a place in the memory of an executor, whose host and id follow.
 _IN_MEMORY = "executor_"
@@ -30,8 +29,17 @@ def holders_of(table: DataFrame) -> frozenset[str]:
 
 
 def probe(session: SparkSession) -> str | None:
+    """Asks for the executors, and who of them holds a row that is cached. The row is computed if an executor is there
+    to do it; before, nobody holds it, and the scheduler can be asked all the same.
+    """
+    there = executor_ids(session)
+    # Spark caches equal queries of an application once, and this one must be nobody else's.
+    own = f"'{uuid.uuid4()}'"
+    row = session.sql(f"SELECT 1 WHERE {own} = {own}").persist()
     try:
-        executor_ids(session)
-    except JVM_ERRORS as error:
-        return f"the scheduler does not tell its executors: {error}"
-    return None
+        if there:
+            row.count()
+        holders = holders_of(row)
+    finally:
+        row.unpersist(blocking=False)
+    return "the scheduler does not tell who holds a cached row" if there and not holders else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import inspect
 import json
 import os
 import signal
@@ -28,6 +29,17 @@ INT = struct.Struct("!i")
 
 #: The files of broadcast variables, by their number (as text: JSON has no other keys).
 Broadcasts = dict[str, str]
+
+
+def misfit() -> str | None:
+    """Why processes cannot run tasks with the PySpark that is installed: what they use of it, called as they do."""
+    try:
+        inspect.signature(run_task).bind(None, True)
+        inspect.signature(Broadcast).bind(path="")
+        dict(_broadcastRegistry)
+    except (TypeError, ValueError) as error:
+        return f"pyspark.daemon.worker, Broadcast or the registry of broadcasts is of another form: {error}"
+    return None
 
 
 def be_process(control: socket.socket, greeted: socket.socket | None) -> None:

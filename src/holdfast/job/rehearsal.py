@@ -7,16 +7,17 @@ from dataclasses import replace
 from holdfast.checkpoint.restore_rules import Matching, OperatorMatch, decide
 from holdfast.checkpoint.storage import open_snapshot
 from holdfast.errors import HoldfastError
+from holdfast.graph.job_facts import job_facts
 from holdfast.graph.job_graph import JobGraph, JobSettings, build_job_graph
-from holdfast.graph.job_of_program import job_facts, pickled_of
 from holdfast.graph.planner import PlannedJob, plan_job
-from holdfast.graph.restore_plan import OperatorPlan, RestorePlan
 from holdfast.graph.stream_graph import StreamGraph
 from holdfast.job.data_frame_progress import refuse_state
 from holdfast.job.engine import Engine
-from holdfast.job.job import DataFrameInput
+from holdfast.job.restore_plan import OperatorPlan, RestorePlan
 from holdfast.job.restore_point import restore_rules
+from holdfast.job.starting_snapshot import pickled_of
 from holdfast.job.untrusted import refusal
+from holdfast.runtime.data_frame_input import DataFrameInput
 from holdfast.runtime.declarations import Occasion
 from holdfast.runtime.plan import OperatorSpec, TaskOptions
 from holdfast.runtime.rehearsal import rehearse_operator, stored_states
