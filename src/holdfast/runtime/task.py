@@ -28,6 +28,7 @@ from holdfast.runtime.chain import Chain
 from holdfast.runtime.envelope import CONTROL_EDGE, Envelope, Header, pack, unpack_header
 from holdfast.runtime.epoch import Acknowledgement, Consumed, EpochSpec, RestoredJob, SinkHandle
 from holdfast.runtime.failure_report import report_of_raised, with_report
+from holdfast.runtime.failures import PassedOn
 from holdfast.runtime.live_task import LiveTask
 from holdfast.runtime.local_files import local_root
 from holdfast.runtime.plan import JobPlan
@@ -110,7 +111,7 @@ class TaskRun:
             rest = self.commit()
         except BaseException as error:
             self.abandon()
-            if isinstance(error, HoldfastError) or not isinstance(error, Exception):
+            if isinstance(error, (HoldfastError, PassedOn)) or not isinstance(error, Exception):
                 raise
             raise self._failure(error) from error
         yield from rest

@@ -20,6 +20,7 @@ from holdfast import errors
 from holdfast.errors import EpochError, HoldfastError, UnfitExecutorError
 from holdfast.runtime.envelope import EXCHANGE_SCHEMA, FAILURE_EDGE, Header, pack, unpack_header
 from holdfast.runtime.failure_report import FailureReport, report_of, with_report
+from holdfast.runtime.failures import PassedOn
 from holdfast.spark.python_report import report_in
 
 #: What happened to the task. Lines before it say where the driver waited, "Caused by" behind it which socket broke.
@@ -31,8 +32,8 @@ _UNPICKLING = "in read_command\n"
 _NOT_STARTED = re.compile(
     r"\[PYTHON_VERSION_MISMATCH\]|Error while finding module specification for|Cannot run program \".*\": error=(2|13),"
 )
-#: A value that the SQL of a query or of a DataFrame cannot compute with.
-_DATA_EXCEPTION = re.compile(r"\[[A-Z][A-Z_.]+\] .*SQLSTATE: 22\w{3}")
+#: A value that the SQL of a query or of a DataFrame cannot compute with, or that it raises an error for.
+_DATA_EXCEPTION = re.compile(r"\[[A-Z][A-Z_.]+\] .*SQLSTATE: (22\w{3}|P0001)")
 
 
 class TaskFailure(msgspec.Struct, frozen=True):
@@ -62,7 +63,7 @@ class TaskFailure(msgspec.Struct, frozen=True):
         return with_report(error, self.report)
 
 
-class FailedBefore(Exception):
+class FailedBefore(PassedOn):
     """A task of the level before has failed, for the reason that this is made with; raised in tasks."""
 
 
