@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import socket
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import msgspec
+import pyarrow as pa
 import pytest
 
 from holdfast.connectors.formats.json_rows import _check_complete
@@ -98,6 +100,37 @@ def test_what_the_program_called_stays_and_the_line_is_its_own() -> None:
     report = report_of(raised_by(reads_json))
     assert report.place is not None and report.place.function == "reads_json"
     assert "json/decoder.py" in report.program_trace
+
+
+def arrow_refuses() -> pa.Array:
+    return pa.array(["x"], pa.int32())
+
+
+def test_a_line_of_a_compiled_library_is_none_of_the_program() -> None:
+    """Cython names its sources without a folder, as scripts are that were started in theirs."""
+    report = report_of(raised_by(arrow_refuses))
+    assert report.place is not None
+    assert (report.place.file, report.place.function) == (FILE, "arrow_refuses")
+    assert ".pxi" in report.program_trace
+
+
+def test_what_holdfast_raises_by_itself_is_at_no_line_of_a_library() -> None:
+    @contextmanager
+    def told() -> Iterator[None]:
+        try:
+            yield
+        except LookupError as error:
+            raise UnfitFileError("line 3") from error
+
+    with pytest.raises(UnfitFileError) as raised, told():
+        raise LookupError
+    inner = raised.value.__traceback__
+    assert inner is not None and inner.tb_next is not None
+    # From the standard library on, as where Holdfast's own frames are around it.
+    error = raised.value.with_traceback(inner.tb_next)
+    assert inner.tb_next.tb_frame.f_code.co_filename.endswith("contextlib.py")
+    error.__traceback__.tb_next = None  # type: ignore[union-attr]
+    assert report_of(error).place is None
 
 
 def test_causes_are_shown_without_internal_frames_too() -> None:

@@ -57,6 +57,11 @@ def test_a_function_that_spark_calls_is_the_program_too(kind: str) -> None:
     assert "org.apache" in report.trace(full=True)
 
 
+def test_a_line_of_a_compiled_library_in_a_udf_is_none_of_the_program() -> None:
+    in_arrow = IN_A_UDF.replace("    RAISED", '    RAISED\n  File "pyarrow/array.pxi", line 370, in pyarrow.lib.array')
+    assert report_of(failure_of(RuntimeError(in_arrow))).place == Place("/app/prices.py", 12, "rate")
+
+
 def test_a_traceback_without_the_program_says_nothing_of_it() -> None:
     report = report_of(failure_of(RuntimeError(IN_A_UDF.replace("/app", pyspark.__path__[0]))))
     assert report.place is None and not report.program_trace and not report.of_program

@@ -67,6 +67,8 @@ _PASSING = (
     MemoryError,
     KeyboardInterrupt,
 )
+#: Sources of compiled libraries. Their frames name them without a folder.
+_CYTHON = (".pyx", ".pxi", ".pxd")
 _LONGEST_MESSAGE = 2_000
 
 
@@ -148,7 +150,7 @@ def report_of_raised(error: HoldfastError, raised: BaseException) -> FailureRepo
     """What is found of an error here, and of what it was raised for."""
     frames = list(traceback.walk_tb(raised.__traceback__))
     files = [frame.f_code.co_filename for frame, _ in frames]
-    inner = _innermost(files)
+    inner = _innermost(files, isinstance(raised, HoldfastError))
     place = None if inner is None else Place(files[inner], frames[inner][1], frames[inner][0].f_code.co_name)
     return FailureReport(
         kind=type(raised).__qualname__,
@@ -190,11 +192,13 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
         error = error.__cause__ or error.__context__
 
 
-def _innermost(files: list[str]) -> int | None:
-    """Which frame is the innermost of the program, or of what it called where the program cannot be told from that."""
+def _innermost(files: list[str], by_holdfast: bool) -> int | None:
+    """Which frame is the innermost of the program, or of what it called where the program cannot be told from that.
+    What Holdfast raises without the program has libraries of its own around it.
+    """
     outside = [number for number, file in enumerate(files) if not is_internal(file)]
     own = [number for number in outside if is_own(files[number])]
-    return next(reversed(own or outside), None)
+    return next(reversed(own if by_holdfast else own or outside), None)
 
 
 def _program_trace(raised: BaseException) -> str:
@@ -225,7 +229,7 @@ def is_internal(file: str) -> bool:
 
 
 def is_own(file: str) -> bool:
-    return not is_internal(file) and not file.startswith(_library_folders())
+    return not is_internal(file) and not file.startswith(_library_folders()) and not file.endswith(_CYTHON)
 
 
 def count_as_internal(package: ModuleType) -> None:
