@@ -9,6 +9,7 @@ HoldfastError
 │   └── UnfitExecutorError          an executor without the Python, the modules or the storage that the program needs
 ├── MissingExtraError               an optional dependency that is not installed
 ├── FunctionError                   a user's function raised; names operator, subtask, key and row
+├── CallTimeoutError                a call of an AsyncFunction took too long; also a TimeoutError
 ├── RowTypeError                    a row that is not of its stream's declared type
 ├── StateError
 │   ├── StateAccessError            state used where it does not exist (no key, wrong stream)
@@ -23,8 +24,10 @@ HoldfastError
 │   └── MixedExecutionError         two executions of one subtask were mixed
 ├── CheckpointError                 a checkpoint that failed; carries a CheckpointFailureReason
 ├── StorageError                    a file that cannot be written or read
-│   └── CorruptFileError            a file whose bytes are not the ones that were written
+│   ├── CorruptFileError            a file whose bytes are not the ones that were written
+│   └── UnfitFileError              a file whose content is not what the source expects
 ├── SourceError                     a source that cannot be read on from where it was
+│   └── SourceUnreachableError      the system that a source reads from does not answer
 ├── RestoreError                    a snapshot that does not fit the program
 │   └── PickledStateError           a snapshot that would have to be unpickled, where nobody allowed it
 ├── TransactionError                a sink transaction that is lost or cannot be committed
@@ -113,6 +116,10 @@ class FunctionError(HoldfastError):
     """A user's function raised. The original exception is the cause."""
 
 
+class CallTimeoutError(HoldfastError, TimeoutError):
+    """A call of an AsyncFunction took too long, and the function does not say what to do then."""
+
+
 class RowTypeError(HoldfastError):
     """A row does not have the declared type of its stream."""
 
@@ -185,8 +192,16 @@ class CorruptFileError(StorageError):
         return type(self), (self.path, self._message)
 
 
+class UnfitFileError(StorageError):
+    """The content of a file is not what the source expects. That of no other file depends on it."""
+
+
 class SourceError(HoldfastError):
     """A source cannot be read on from where it was."""
+
+
+class SourceUnreachableError(SourceError):
+    """The system that a source reads from does not answer, and may do so later."""
 
 
 class RestoreError(HoldfastError):

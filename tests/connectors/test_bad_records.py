@@ -146,8 +146,9 @@ class Failing(io.BytesIO):
 
 @pytest.mark.parametrize("kind", ["json.gz", "parquet"])
 @pytest.mark.parametrize("away", [False, True], ids=["a-moment", "longer"])
+@pytest.mark.parametrize("put_aside", [False, True], ids=["ends-the-job", "put-aside"])
 def test_a_storage_that_fails_does_not_make_a_file_bad(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, away: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, away: bool, put_aside: bool
 ) -> None:
     path = tmp_path / f"a.{kind}"
     if kind == "parquet":
@@ -156,7 +157,7 @@ def test_a_storage_that_fails_does_not_make_a_file_bad(
     else:
         path.write_bytes(gzip.compress(b"".join(b'{"id": %d}\n' % number for number in range(1_000))))
         source = FileSource.json(str(tmp_path), "id BIGINT", bounded=True)
-    (reader,) = readers_of(source.with_bad_records_to(BAD), 1)
+    (reader,) = readers_of(source.with_bad_records_to(BAD) if put_aside else source, 1)
     opens = 0
 
     @contextmanager

@@ -16,18 +16,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from holdfast.common import Row, Time, TimestampColumn, Types, WatermarkStrategy
+from holdfast.common import Instant, Row, Time, TimestampColumn, Types, WatermarkStrategy
 from holdfast.datastream import DataStream, ProcessFunction, ProcessWindowFunction, StreamExecutionEnvironment
 from holdfast.datastream.connectors.file_system import FileSink
 from holdfast.datastream.window import TumblingEventTimeWindows
+from holdfast.errors import JobExecutionError, ProgramError
 from holdfast.runtime.envelope import COORDINATOR_EDGE, Envelope
 from holdfast.runtime.epoch import Acknowledgement, EpochSpec, RestoredJob, senders_of
 from holdfast.runtime.operator import MIN_WATERMARK
 from holdfast.runtime.plan import JobPlan
 from holdfast.runtime.query import Query
-from holdfast.runtime.set_aside import SetAside, read_set_aside
+from holdfast.runtime.set_aside import SetAside
 from holdfast.runtime.task import TaskRun, read_acknowledgement
-from holdfast.spark.query_task import rows_in_front
+from holdfast.spark.failures import FailedBefore, TaskFailure
+from holdfast.spark.query_task import past_query, rows_in_front
 from holdfast.testing import in_process as in_process_module
 from holdfast.testing.in_process import InProcessEngine
 from holdfast.types.information import RowTypeInfo
@@ -96,8 +98,12 @@ def engine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
                     with SetAside(path, plan.options.secret) as aside:
                         given = list(rows_in_front(envelopes, plan, level, slot, aside))
                     results = [QUERIES[chain.query.text][0](rows) for rows in given]
-                    past = read_set_aside(path, plan.options.secret)
-                    sent = list(task.run(past, senders, filter(len, results)))
+                    past = past_query(path, plan.options.secret)
+                    try:
+                        sent = list(task.run(past, senders, filter(len, results)))
+                    except FailedBefore as failed:
+                        # What the driver makes of it when it has come through the exchange.
+                        raise TaskFailure.decode(str(failed)).restored() from None
                 leaving += sent
             arriving = leaving
         return [read_acknowledgement(bytes(memoryview(e.payload))) for e in arriving if e.edge == COORDINATOR_EDGE]
@@ -171,6 +177,25 @@ def test_counts_behind_a_query_over_failures(engine: QueryingEngine, tmp_path: P
     assert published(tmp_path / "counts") == sorted((user, n + 1) for user in kept for n in range(kept[user]))
     numbers = range(EPOCHS * ROWS)
     assert published(tmp_path / "both") == sorted([(n,) for n in numbers] + [(-n,) for n in numbers])
+
+
+NANOSECONDS = Types.ROW_NAMED(["id", "user", "at"], [Types.LONG(), Types.STRING(), Types.INSTANT()])
+
+
+def test_a_row_that_sql_cannot_take_ends_the_job_at_once_as_what_it_is(engine: QueryingEngine, tmp_path: Path) -> None:
+    """Rows of the same task are through the query by then."""
+    env = checkpointed(tmp_path)
+    instants = order_stream(env).map(
+        lambda row: Row(id=row.id, user=row.user, at=Instant(row.id, row.id // 25)), NANOSECONDS
+    )
+    env.create_temporary_view("orders", instants.rebalance())
+    env.sql("all").print()
+    client = env.execute_async("instants")
+    with pytest.raises(JobExecutionError) as caught:
+        client.get_job_execution_result().result(60)
+    failure = caught.value.__cause__
+    assert type(failure) is ProgramError and client.get_history().attempt == 1
+    assert "view 'orders' is not one of Spark's" in str(failure) and "{" not in str(caught.value)
 
 
 class CountRows(ProcessWindowFunction):

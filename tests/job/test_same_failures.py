@@ -2,30 +2,43 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from holdfast.common import JobClient, Types, WatermarkStrategy
-from holdfast.datastream import MapFunction
-from holdfast.datastream.connectors.file_system import FileSink
-from holdfast.errors import EpochError, HoldfastError, JobExecutionError
+from holdfast import failpoints
+from holdfast.common import JobClient, Time, Types, WatermarkStrategy
+from holdfast.datastream import AsyncDataStream, AsyncFunction, MapFunction
+from holdfast.datastream.connectors.file_system import FileSink, FileSource
+from holdfast.errors import EpochError, JobExecutionError, SourceUnreachableError
 from holdfast.job.failure_texts import full_text
 from holdfast.job.same_failures import FailureFingerprint, SameFailures, normalised
+from holdfast.runtime.batch import Batch
 from holdfast.runtime.epoch import EpochSpec
 from holdfast.runtime.failure_report import FailureReport, Place
+from holdfast.runtime.source import ReaderContext, ReadLimit, Source, SourceReader
 from holdfast.testing.in_process import InProcessEngine
 from tests.integration.programs import PAIR, Scripted, environment, published
 from tests.job.counting import EPOCHS, settings
+from tests.kit.faults import FaultPlan
 
 #: Restarts at once and without end, and of it the rule that holds where nothing is configured.
 AT_ONCE = {"restart-strategy.fixed-delay.attempts": "20", "restart-strategy.fixed-delay.delay": "0 ms"}
 LIMIT = {"holdfast.restart.same-failures": "3"}
 #: Longer than any of these jobs lives.
 NEVER = {"execution.checkpointing.interval": "365 d", "execution.checkpointing.min-pause": "365 d"}
+
+
+@pytest.fixture
+def faults(tmp_path: Path) -> Iterator[FaultPlan]:
+    yield FaultPlan(tmp_path / "faults")
+    failpoints.install(None)
 
 
 def report(**changes: Any) -> FailureReport:
@@ -210,7 +223,7 @@ def failing_epochs(
     [
         lambda attempt: EpochError("Python worker exited unexpectedly (crashed)"),
         lambda attempt: OSError("the disk is full"),
-        lambda attempt: HoldfastError("something else"),
+        lambda attempt: SourceUnreachableError("no broker answers"),
     ],
 )
 def test_a_flaky_cluster_never_ends_a_job(
@@ -239,19 +252,112 @@ class Unlucky(MapFunction):
         return value
 
 
-@pytest.mark.parametrize(("error", "ends"), [(ConnectionError, False), (TimeoutError, False), (KeyError, True)])
-def test_a_service_that_is_away_is_waited_for(
-    in_process: InProcessEngine, tmp_path: Path, error: Callable[[], Exception], ends: bool
+@pytest.mark.parametrize("error", [ConnectionError, TimeoutError, MemoryError, KeyError])
+def test_what_the_program_raises_ends_the_job_whatever_it_is(
+    in_process: InProcessEngine, tmp_path: Path, error: Callable[[], Exception]
 ) -> None:
     (tmp_path / "marks").mkdir()
     client = run(tmp_path, Unlucky(tmp_path / "marks", 6, error), **AT_ONCE, **LIMIT)
+    assert "holdfast.restart.same-failures" in str(failed(client))
+    assert client.get_history().attempt == 3
+
+
+def test_a_service_that_is_away_is_waited_for_where_the_program_says_so(
+    in_process: InProcessEngine, tmp_path: Path
+) -> None:
+    (tmp_path / "marks").mkdir()
+    client = run(tmp_path, Unlucky(tmp_path / "marks", 6, TimeoutError), **AT_ONCE)
+    client.get_job_execution_result().result(60)
+    assert client.get_history().restarts == 6
+    assert published(tmp_path / "out") == sorted(row for rows in EPOCHS for row in rows)
+
+
+class Poisoned(Scripted):
+    """Gives rows, and then cannot read what comes next."""
+
+    def __init__(self, epochs: list[list[Any]], error: Exception) -> None:
+        super().__init__(epochs, ends=False)
+        self.error = error
+
+    def create_reader(self, context: ReaderContext) -> SourceReader:
+        return PoisonedReader(super().create_reader(context), self.error)
+
+
+class PoisonedReader(SourceReader):
+    def __init__(self, reader: SourceReader, error: Exception) -> None:
+        self._reader, self._error = reader, error
+
+    def read(self, limit: ReadLimit) -> Iterator[Batch]:
+        rows = list(self._reader.read(limit))
+        if not rows:
+            raise self._error
+        yield from rows
+
+    def positions(self) -> list[int]:
+        return self._reader.positions()
+
+
+def read_by(tmp_path: Path, source: Source) -> JobClient:
+    env = environment(**{**settings(tmp_path, **AT_ONCE), **LIMIT})
+    rows = env.from_source(source, WatermarkStrategy.no_watermarks(), "rows").uid("source")
+    rows.sink_to(FileSink.json(str(tmp_path / "out"))).uid("out")
+    return env.execute_async("reading")
+
+
+@pytest.mark.parametrize("error", [ValueError("not a number"), ConnectionError("nobody listens")])
+def test_a_source_of_the_program_ends_the_job_with_its_line(
+    in_process: InProcessEngine, tmp_path: Path, error: Exception
+) -> None:
+    client = read_by(tmp_path, Poisoned(EPOCHS[:2], error))
+    assert "in the same way 3 times" in str(ended := failed(client))
+    assert client.get_history().attempt == 3
+    assert ended.trace.splitlines()[-1] == f"{type(error).__name__}: {error}" and "in read" in ended.trace
+    assert published(tmp_path / "out") == sorted(row for rows in EPOCHS[:2] for row in rows)
+
+
+def test_a_line_of_a_file_that_is_no_row_ends_the_job(in_process: InProcessEngine, tmp_path: Path) -> None:
+    (tmp_path / "in.json").write_text('{"id": 1}\n{"id": "x"}\n')
+    client = read_by(tmp_path, FileSource.json(str(tmp_path / "in.json"), "id BIGINT"))
+    assert "in the same way 3 times" in str(ended := failed(client)) and "line 2" in str(ended)
+    assert client.get_history().attempt == 3
+
+
+def test_a_parquet_file_that_is_none_ends_the_job(in_process: InProcessEngine, tmp_path: Path) -> None:
+    """Arrow says so as it says that a storage is away."""
+    pq.write_table(pa.table({"id": list(range(1000))}), tmp_path / "in.parquet")
+    whole = (tmp_path / "in.parquet").read_bytes()
+    (tmp_path / "in.parquet").write_bytes(whole[:4] + b"\xff" * 200 + whole[204:])
+    client = read_by(tmp_path, FileSource.parquet(str(tmp_path / "in.parquet"), "id BIGINT"))
+    assert "in the same way 3 times" in str(failed(client)) and client.get_history().attempt == 3
+
+
+@pytest.mark.parametrize(("action", "times", "ends"), [("raise", 3, True), ("raise:EIO", 5, False)])
+def test_what_nobody_foresaw_in_a_task_ends_the_job_unless_the_host_may_mend(
+    in_process: InProcessEngine, faults: FaultPlan, tmp_path: Path, action: str, times: int, ends: bool
+) -> None:
+    for _ in range(times):
+        faults.add("task.before-commit", action, level=1, slot=1)
+    failpoints.install(faults.path)
+    client = run(tmp_path, Keeps(), **AT_ONCE, **LIMIT)
     if ends:
-        failed(client)
-        assert client.get_history().attempt == 3
+        assert "in the same way 3 times" in str(failed(client))
     else:
         client.get_job_execution_result().result(60)
-        assert client.get_history().restarts == 6
-        assert published(tmp_path / "out") == sorted(row for rows in EPOCHS for row in rows)
+        assert client.get_history().restarts == times
+
+
+class NeverAnswers(AsyncFunction):
+    async def async_invoke(self, value: Any) -> list[Any]:
+        await asyncio.sleep(60)
+        return [value]
+
+
+def test_calls_that_time_out_end_the_job(in_process: InProcessEngine, tmp_path: Path) -> None:
+    env = environment(**{**settings(tmp_path, **AT_ONCE), **LIMIT})
+    rows = env.from_source(Scripted(EPOCHS), WatermarkStrategy.no_watermarks(), "rows").uid("source")
+    AsyncDataStream.unordered_wait(rows, NeverAnswers(), Time.milliseconds(20), 4, PAIR).print()
+    client = env.execute_async("asking")
+    assert "CallTimeoutError" in str(failed(client)) and client.get_history().attempt == 3
 
 
 def test_a_checkpoint_in_between_lets_the_job_go_on(in_process: InProcessEngine, tmp_path: Path) -> None:

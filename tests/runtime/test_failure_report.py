@@ -3,19 +3,36 @@
 from __future__ import annotations
 
 import json
+import socket
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import msgspec
+import pyarrow as pa
 import pytest
 
+from holdfast.connectors.formats.json_rows import _check_complete
 from holdfast.connectors.sql.address import DatabaseAddress
-from holdfast.errors import EpochError, FunctionError, HoldfastError, NullKeyError, StateTypeError
+from holdfast.errors import (
+    EpochError,
+    FunctionError,
+    HoldfastError,
+    NullKeyError,
+    SourceError,
+    SourceUnreachableError,
+    StateTypeError,
+    StorageError,
+    StoreVersionError,
+    TransactionError,
+    UnfitFileError,
+)
 from holdfast.runtime.failure_report import FailureReport, Place, TaskTraceback, report_of, show_trace, with_report
 from holdfast.runtime.failures import function_failure
 from holdfast.runtime.yielded import as_returned
+from holdfast.storage.local import LocalStorage
 
 FILE = __file__
 
@@ -85,6 +102,37 @@ def test_what_the_program_called_stays_and_the_line_is_its_own() -> None:
     assert "json/decoder.py" in report.program_trace
 
 
+def arrow_refuses() -> pa.Array:
+    return pa.array(["x"], pa.int32())
+
+
+def test_a_line_of_a_compiled_library_is_none_of_the_program() -> None:
+    """Cython names its sources without a folder, as scripts are that were started in theirs."""
+    report = report_of(raised_by(arrow_refuses))
+    assert report.place is not None
+    assert (report.place.file, report.place.function) == (FILE, "arrow_refuses")
+    assert ".pxi" in report.program_trace
+
+
+def test_what_holdfast_raises_by_itself_is_at_no_line_of_a_library() -> None:
+    @contextmanager
+    def told() -> Iterator[None]:
+        try:
+            yield
+        except LookupError as error:
+            raise UnfitFileError("line 3") from error
+
+    with pytest.raises(UnfitFileError) as raised, told():
+        raise LookupError
+    inner = raised.value.__traceback__
+    assert inner is not None and inner.tb_next is not None
+    # From the standard library on, as where Holdfast's own frames are around it.
+    error = raised.value.with_traceback(inner.tb_next)
+    assert inner.tb_next.tb_frame.f_code.co_filename.endswith("contextlib.py")
+    error.__traceback__.tb_next = None  # type: ignore[union-attr]
+    assert report_of(error).place is None
+
+
 def test_causes_are_shown_without_internal_frames_too() -> None:
     report = report_of(raised_by(wraps(called_by_holdfast)))
     assert report.kind == "LookupError"
@@ -99,43 +147,69 @@ def test_causes_are_shown_without_internal_frames_too() -> None:
         (reads_json, True),
         (wraps(divide), True),
         (lambda: Path("/no/such/file").read_text(), True),
-        (connects, False),
-        (wraps(connects), False),
-        (lambda: (_ for _ in ()).throw(MemoryError()), False),
+        (connects, True),
+        (wraps(connects), True),
+        (lambda: (_ for _ in ()).throw(MemoryError()), True),
     ],
 )
-def test_what_may_pass_by_itself_is_not_the_program(program: Callable[[], Any], of_program: bool) -> None:
+def test_whatever_a_line_of_the_program_raises_is_its_own(program: Callable[[], Any], of_program: bool) -> None:
     assert report_of(raised_by(program)).of_program is of_program
 
 
-def test_an_error_inside_of_our_connectors_is_not_the_program() -> None:
-    def inside() -> None:
-        # A connector's own function, which is handed something that it cannot use.
-        DatabaseAddress.parse(None)  # type: ignore[arg-type]
+def without_the_program(call: Callable[[], Any]) -> FunctionError:
+    """What a call raises, as if none of the program's lines had led to it."""
+    try:
+        call()
+    except Exception as error:
+        inner = error.__traceback__
+        while inner is not None and inner.tb_frame.f_code.co_filename == FILE:
+            inner = inner.tb_next
+        return function_failure(str(error), error.with_traceback(inner))  # type: ignore[return-value]
+    raise AssertionError("the call did not raise")
 
-    failure = raised_by(inside)
-    # The frame of the program that called it is there: it is the program that gave it.
-    assert report_of(failure).of_program
-    raised = failure.__cause__
-    assert raised is not None and raised.__traceback__ is not None
-    inner = raised.__traceback__
-    while not inner.tb_frame.f_code.co_filename.endswith("address.py"):
-        assert inner.tb_next is not None
-        inner = inner.tb_next
-    bare = FunctionError("a sink")
-    bare.__cause__ = raised.with_traceback(inner)
-    assert not report_of(bare).of_program
+
+def refused_connection() -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        socket.create_connection(unused.getsockname())
+
+
+@pytest.mark.parametrize(
+    ("call", "of_program"),
+    [
+        (lambda: DatabaseAddress.parse(None), True),  # type: ignore[arg-type]
+        (lambda: _check_complete([b"{}"], ["price"]), True),
+        (refused_connection, False),
+        (lambda: LocalStorage("/no/such/directory").read("file", 0, 1), False),
+    ],
+)
+def test_without_a_line_of_the_program_it_is_what_is_away_that_passes(
+    call: Callable[[], Any], of_program: bool
+) -> None:
+    report = report_of(without_the_program(call))
+    assert report.place is None or report.place.file != FILE
+    assert report.of_program is of_program
 
 
 @pytest.mark.parametrize(
     ("error", "of_program"),
-    [(NullKeyError("no key"), True), (StateTypeError("a text"), True), (EpochError("a worker was lost"), False)],
+    [
+        (NullKeyError("no key"), True),
+        (StateTypeError("a text"), True),
+        (UnfitFileError("line 3"), True),
+        (SourceError("offset 3"), True),
+        (EpochError("a worker was lost"), False),
+        (SourceUnreachableError("no broker"), False),
+        (StorageError("no bucket"), False),
+        (StoreVersionError("at epoch 3"), False),
+        (TransactionError("no database"), False),
+    ],
 )
 def test_errors_of_ours(error: HoldfastError, of_program: bool) -> None:
     report = report_of(error.at(row="7", key="key 3", operator="operator 'a', subtask 1/2"))
     assert report.of_program is of_program
     # Which row it was is no part of what went wrong.
-    assert report.message in ("no key", "a text", "a worker was lost")
+    assert report.message == error.args[0]
     assert report.place is None and report.program_trace == ""
 
 

@@ -36,26 +36,30 @@ KIND
 
 
 @pytest.mark.parametrize(
-    ("kind", "of_program"),
+    "kind",
     [
-        ("ZeroDivisionError: division by zero", True),
-        ("shop.prices.NoPrice: none", True),
-        ("AssertionError", True),
-        ("requests.exceptions.ConnectionError: nobody answers", False),
-        ("OSError: [Errno 5]", False),
-        ("FileNotFoundError: rates.csv", True),
+        "ZeroDivisionError: division by zero",
+        "shop.prices.NoPrice: none",
+        "AssertionError",
+        "requests.exceptions.ConnectionError: nobody answers",
+        "OSError: [Errno 5]",
     ],
 )
-def test_a_function_that_spark_calls_is_the_program_too(kind: str, of_program: bool) -> None:
+def test_a_function_that_spark_calls_is_the_program_too(kind: str) -> None:
     found = failure_of(RuntimeError(IN_A_UDF.replace("KIND", kind)))
     report = report_of(found)
     assert type(found) is EpochError
-    assert report.place == Place("/app/prices.py", 12, "rate") and report.of_program is of_program
+    assert report.place == Place("/app/prices.py", 12, "rate") and report.of_program
     lines = report.trace(full=False).splitlines()
     assert lines[0] == "Traceback (most recent call last):" and lines[-1] == kind
     assert lines[1] == '  File "/app/prices.py", line 7, in price'
     assert "worker.py" not in report.trace(full=False) and "org.apache" not in report.trace(full=False)
     assert "org.apache" in report.trace(full=True)
+
+
+def test_a_line_of_a_compiled_library_in_a_udf_is_none_of_the_program() -> None:
+    in_arrow = IN_A_UDF.replace("    RAISED", '    RAISED\n  File "pyarrow/array.pxi", line 370, in pyarrow.lib.array')
+    assert report_of(failure_of(RuntimeError(in_arrow))).place == Place("/app/prices.py", 12, "rate")
 
 
 def test_a_traceback_without_the_program_says_nothing_of_it() -> None:
@@ -82,7 +86,7 @@ def raised_again(error: BaseException) -> HoldfastError:
 @pytest.mark.parametrize("kind", _KINDS)
 def test_every_error_of_ours_comes_back_as_what_it_is(kind: str) -> None:
     cls = getattr(errors, kind)
-    error = HoldfastError.__new__(cls)
+    error = cls.__new__(cls)
     Exception.__init__(error, 'operator \'Average\': the row was {"a": "}"}; Grüße\nin two lines')
     found = raised_again(error)
     assert type(found) is cls
@@ -110,6 +114,16 @@ def test_an_error_of_spark_is_a_failed_epoch_with_its_first_line() -> None:
     report = report_of(found)
     # Its lines are there for whoever asks, and it is nothing that the program did.
     assert "more" in report.trace(full=True) and not report.trace(full=False) and not report.of_program
+
+
+def test_a_row_that_sql_cannot_compute_with_is_the_program_whatever_task_it_was_in() -> None:
+    text = """Job aborted due to stage failure: Task {0} in stage 3.0 failed 1 times, most recent failure: Lost task \
+{0}.0 in stage 3.0 (TID 7) (host-{0} executor 1): org.apache.spark.SparkArithmeticException: [DIVIDE_BY_ZERO] Division \
+by zero. Use `try_divide` to tolerate divisor being 0. SQLSTATE: 22012"""
+    reports = [report_of(failure_of(RuntimeError(text.format(task)))) for task in ("a", "b")]
+    assert all(report.of_program and report.message.startswith("[DIVIDE_BY_ZERO]") for report in reports)
+    assert reports[0].error == reports[1].error
+    assert not report_of(failure_of(RuntimeError(text.format("a").replace("22012", "58030")))).of_program
 
 
 def test_an_error_without_text_is_named_by_its_kind() -> None:

@@ -20,6 +20,7 @@ from holdfast.datastream.window_functions import (
     ProcessWindowFunction,
     WindowFunction,
 )
+from holdfast.errors import CallTimeoutError
 from holdfast.runtime.broadcast import (
     BroadcastContext,
     BroadcastTimes,
@@ -209,7 +210,7 @@ class AsyncFunction(Function, Generic[IN, OUT]):
 
     def timeout(self, value: IN) -> list[OUT]:
         """The rows for a row whose call took too long, all its attempts together. The call is cancelled."""
-        raise TimeoutError("async_invoke() gave no result within the timeout, and timeout() is not overridden")
+        raise CallTimeoutError("async_invoke() gave no result within the timeout, and timeout() is not overridden")
 
 
 class KeyedBatchFunction(Function):

@@ -46,15 +46,14 @@ class Repetition:
     count: int
     #: The attempt right before this one failed with it.
     again: bool
-    #: It comes from the program, and has come as often as is allowed: another attempt cannot help.
+    #: It is not known to pass by itself, and has come as often as is allowed: another attempt cannot help.
     hopeless: bool
 
 
 class SameFailures:
     """The failures of a job since its last completed checkpoint. ``limit`` None: none of them ends the job.
 
-    Only a failure that the program makes by itself can be hopeless. A cluster that loses workers, a storage or a
-    service that cannot be reached may be back.
+    A cluster that loses workers, or a storage that cannot be reached, may be back: such a failure is never hopeless.
     """
 
     def __init__(self, limit: int | None) -> None:

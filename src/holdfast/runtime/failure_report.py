@@ -7,48 +7,68 @@ nor those of installed packages.
 
 from __future__ import annotations
 
-import builtins
 import sys
 import sysconfig
 import traceback
 from collections.abc import Iterator
 from functools import cache
-from os.path import basename, dirname, join, sep
+from os.path import basename, dirname, sep
 from types import ModuleType, TracebackType
 
 import msgspec
 
 from holdfast import errors
 from holdfast.errors import (
+    CallTimeoutError,
+    CheckpointError,
     ConfigurationError,
+    EpochError,
     FunctionError,
     HoldfastError,
     MissingExtraError,
     NullKeyError,
     RowTypeError,
+    SourceError,
+    SourceUnreachableError,
     StateAccessError,
     StateDescriptorError,
+    StateError,
     StateTypeError,
+    StorageError,
+    TransactionError,
+    UnfitExecutorError,
+    UnfitFileError,
 )
 
 _HOLDFAST = dirname(errors.__file__) + sep
 _internal_packages: set[ModuleType] = set()
-#: Parts of Holdfast that talk to other systems, which may be back at the next attempt.
-_OUTSIDE = (join(_HOLDFAST, "connectors") + sep, join(_HOLDFAST, "testing") + sep)
-#: What rows and state are checked by: the program gives what it declared not to give.
-_WRONG_USE = (
+#: What rows, files, messages and state are checked by. They are as wrong in the next attempt.
+_LASTING = (
+    CallTimeoutError,
     ConfigurationError,
     MissingExtraError,
     NullKeyError,
     RowTypeError,
+    SourceError,
     StateAccessError,
     StateDescriptorError,
     StateTypeError,
+    UnfitFileError,
 )
-#: A service, the network, a disk or memory that fails may be back.
-_PASSING = (OSError, MemoryError, KeyboardInterrupt)
-#: Files that are not there, or not to be used, are as wrong in the next attempt.
-_LASTING = (FileExistsError, FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)
+#: The cluster, a service, the network, a disk or memory: what fails may be back in the next attempt.
+_PASSING = (
+    CheckpointError,
+    EpochError,
+    StateError,
+    StorageError,
+    TransactionError,
+    UnfitExecutorError,
+    OSError,
+    MemoryError,
+    KeyboardInterrupt,
+)
+#: Sources of compiled libraries. Their frames name them without a folder.
+_CYTHON = (".pyx", ".pxi", ".pxd")
 _LONGEST_MESSAGE = 2_000
 
 
@@ -81,7 +101,7 @@ class FailureReport(msgspec.Struct, frozen=True):
     #: As Python prints it, with the frames of the program and of what it called alone; empty without any.
     program_trace: str = ""
     full_trace: str = ""
-    #: Another attempt with the same rows would fail in the same way, as far as can be told.
+    #: It is of the program or of its rows, and not known to pass by itself: it counts as one that may come again.
     of_program: bool = False
 
     def trace(self, full: bool) -> str:
@@ -104,7 +124,9 @@ class TaskTraceback(Exception):
 def report_of(error: HoldfastError) -> FailureReport:
     """What is known of an error: as it came with it from another process, else as it is found now."""
     known: FailureReport | None = error.__dict__.get("report")
-    return known if known is not None else _report(error)
+    if known is not None:
+        return known
+    return report_of_raised(error, error.__cause__ if isinstance(error, FunctionError) and error.__cause__ else error)
 
 
 def with_report(error: HoldfastError, report: FailureReport) -> HoldfastError:
@@ -124,11 +146,11 @@ def show_trace(error: HoldfastError, full: bool) -> None:
         error.__traceback__ = None
 
 
-def _report(error: HoldfastError) -> FailureReport:
-    raised = error.__cause__ if isinstance(error, FunctionError) and error.__cause__ is not None else error
+def report_of_raised(error: HoldfastError, raised: BaseException) -> FailureReport:
+    """What is found of an error here, and of what it was raised for."""
     frames = list(traceback.walk_tb(raised.__traceback__))
     files = [frame.f_code.co_filename for frame, _ in frames]
-    inner = _innermost(files)
+    inner = _innermost(files, isinstance(raised, HoldfastError))
     place = None if inner is None else Place(files[inner], frames[inner][1], frames[inner][0].f_code.co_name)
     return FailureReport(
         kind=type(raised).__qualname__,
@@ -137,7 +159,7 @@ def _report(error: HoldfastError) -> FailureReport:
         place=place,
         program_trace="" if place is None else _program_trace(raised),
         full_trace="".join(traceback.format_exception(error)),
-        of_program=_is_of_program(error, raised, place, files),
+        of_program=_is_of_program(raised, place),
     )
 
 
@@ -147,22 +169,18 @@ def _message_of(raised: BaseException) -> str:
     return said[:_LONGEST_MESSAGE]
 
 
-def _is_of_program(error: HoldfastError, raised: BaseException, place: Place | None, files: list[str]) -> bool:
-    if not isinstance(error, FunctionError):
-        return isinstance(error, _WRONG_USE)
-    if any(_passes(type(each)) for each in _chain(raised)):
-        return False
-    return (place is not None and is_own(place.file)) or not any(file.startswith(_OUTSIDE) for file in files)
-
-
-def may_pass(kind: str) -> bool:
-    """Whether an error of which only the name is known may be gone at the next attempt."""
-    named = getattr(builtins, kind.rpartition(".")[2], None)
-    return isinstance(named, type) and _passes(named)
-
-
-def _passes(kind: type) -> bool:
-    return issubclass(kind, _PASSING) and not issubclass(kind, _LASTING)
+def _is_of_program(raised: BaseException, place: Place | None) -> bool:
+    """Whatever a line of the program raises is its own, also where that says that a service is away: who calls services
+    knows how long to wait for them.
+    """
+    if place is not None and is_own(place.file) and not isinstance(raised, HoldfastError):
+        return True
+    for each in _chain(raised):
+        if isinstance(each, _LASTING):
+            return not isinstance(each, SourceUnreachableError)
+        if isinstance(each, _PASSING):
+            return False
+    return True
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
@@ -174,11 +192,13 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
         error = error.__cause__ or error.__context__
 
 
-def _innermost(files: list[str]) -> int | None:
-    """Which frame is the innermost of the program, or of what it called where the program cannot be told from that."""
+def _innermost(files: list[str], by_holdfast: bool) -> int | None:
+    """Which frame is the innermost of the program, or of what it called where the program cannot be told from that.
+    What Holdfast raises without the program has libraries of its own around it.
+    """
     outside = [number for number, file in enumerate(files) if not is_internal(file)]
     own = [number for number in outside if is_own(files[number])]
-    return next(reversed(own or outside), None)
+    return next(reversed(own if by_holdfast else own or outside), None)
 
 
 def _program_trace(raised: BaseException) -> str:
@@ -209,7 +229,7 @@ def is_internal(file: str) -> bool:
 
 
 def is_own(file: str) -> bool:
-    return not is_internal(file) and not file.startswith(_library_folders())
+    return not is_internal(file) and not file.startswith(_library_folders()) and not file.endswith(_CYTHON)
 
 
 def count_as_internal(package: ModuleType) -> None:

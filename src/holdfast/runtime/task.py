@@ -27,6 +27,8 @@ from holdfast.runtime.aligner import Aligner
 from holdfast.runtime.chain import Chain
 from holdfast.runtime.envelope import CONTROL_EDGE, Envelope, Header, pack, unpack_header
 from holdfast.runtime.epoch import Acknowledgement, Consumed, EpochSpec, RestoredJob, SinkHandle
+from holdfast.runtime.failure_report import report_of_raised, with_report
+from holdfast.runtime.failures import PassedOn
 from holdfast.runtime.live_task import LiveTask
 from holdfast.runtime.local_files import local_root
 from holdfast.runtime.plan import JobPlan
@@ -109,18 +111,21 @@ class TaskRun:
             rest = self.commit()
         except BaseException as error:
             self.abandon()
-            if isinstance(error, HoldfastError) or not isinstance(error, Exception):
+            if isinstance(error, (HoldfastError, PassedOn)) or not isinstance(error, Exception):
                 raise
             raise self._failure(error) from error
         yield from rest
 
     def _failure(self, error: Exception) -> EpochError:
-        """What is none of our errors, nor of a function's: of the host, most likely."""
+        """The error to raise for what is none of ours, nor of a function's: of the host, or of a source."""
         full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
         root = local_root(self._plan.options.local_dir)
         advice = f". The disk of the local directory {root} is full: free space, or choose another one" if full else ""
         failure = EpochError(f"{type(error).__name__}: {error}{advice}")
-        return failure.at(task=self._plan.describe_task(self._level, self._slot))
+        failure.__cause__ = error
+        failure.at(task=self._plan.describe_task(self._level, self._slot))
+        with_report(failure, report_of_raised(failure, error))
+        return failure
 
     def start(self, senders: AbstractSet[int]) -> None:
         """Take the task up at the accepted stamp, tell it what became of checkpoints, fire what is overdue."""

@@ -20,6 +20,7 @@ from holdfast import errors
 from holdfast.errors import EpochError, HoldfastError, UnfitExecutorError
 from holdfast.runtime.envelope import EXCHANGE_SCHEMA, FAILURE_EDGE, Header, pack, unpack_header
 from holdfast.runtime.failure_report import FailureReport, report_of, with_report
+from holdfast.runtime.failures import PassedOn
 from holdfast.spark.python_report import report_in
 
 #: What happened to the task. Lines before it say where the driver waited, "Caused by" behind it which socket broke.
@@ -31,6 +32,8 @@ _UNPICKLING = "in read_command\n"
 _NOT_STARTED = re.compile(
     r"\[PYTHON_VERSION_MISMATCH\]|Error while finding module specification for|Cannot run program \".*\": error=(2|13),"
 )
+#: A value that the SQL of a query or of a DataFrame cannot compute with, or that it raises an error for.
+_DATA_EXCEPTION = re.compile(r"\[[A-Z][A-Z_.]+\] .*SQLSTATE: (22\w{3}|P0001)")
 
 
 class TaskFailure(msgspec.Struct, frozen=True):
@@ -55,12 +58,12 @@ class TaskFailure(msgspec.Struct, frozen=True):
     def restored(self) -> HoldfastError:
         """The error as what it was."""
         kind = getattr(errors, self.kind, HoldfastError)
-        error: HoldfastError = HoldfastError.__new__(kind)
+        error: HoldfastError = kind.__new__(kind)
         Exception.__init__(error, self.message)
         return with_report(error, self.report)
 
 
-class FailedBefore(Exception):
+class FailedBefore(PassedOn):
     """A task of the level before has failed, for the reason that this is made with; raised in tasks."""
 
 
@@ -97,9 +100,18 @@ def failure_of(error: BaseException) -> HoldfastError:
         failure = _not_taken_up(str(error))
     else:
         failure = EpochError(f"The epoch's Spark job failed: {gist(str(error)) or type(error).__name__}")
-    told = "".join(traceback.format_exception(error))
-    unknown = FailureReport(type(failure).__name__, str(failure), full_trace=told)
-    return with_report(failure, report_in(str(error)) or unknown)
+    return with_report(failure, report_in(str(error)) or _report_without_python(failure, error))
+
+
+def _report_without_python(failure: HoldfastError, error: BaseException) -> FailureReport:
+    """What the program's rows did, where Spark's SQL says that it was they; else nothing that the program did."""
+    found = _DATA_EXCEPTION.search(str(error))
+    return FailureReport(
+        kind=type(failure).__name__,
+        message=str(failure) if found is None else found[0],
+        full_trace="".join(traceback.format_exception(error)),
+        of_program=found is not None,
+    )
 
 
 def _not_taken_up(text: str) -> HoldfastError:

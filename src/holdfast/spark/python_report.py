@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from itertools import takewhile
 
-from holdfast.runtime.failure_report import FailureReport, Place, is_internal, is_own, may_pass
+from holdfast.runtime.failure_report import FailureReport, Place, is_internal, is_own
 
 _BEGIN = "Traceback (most recent call last):"
 _FRAME = re.compile(r'  File "([^"]+)", line (\d+), in (\S+)')
@@ -30,7 +30,7 @@ def report_in(text: str) -> FailureReport | None:
         place=own[-1],
         program_trace="\n".join([_BEGIN, *shown, raised[0].rstrip()]),
         full_trace=text,
-        of_program=not may_pass(kind),
+        of_program=True,
     )
 
 

@@ -75,7 +75,12 @@ def rows_in_front(
 
 def set_aside(context: TaskContext, job: JobPlan, spec: EpochSpec, identity: AttemptIdentity) -> Iterator[Envelope]:
     """In the level's function: what went past the query. Not to be asked for before the query's last row is there."""
-    for envelope in read_set_aside(_path(context, job, spec, identity), job.options.secret):
+    yield from past_query(_path(context, job, spec, identity), job.options.secret)
+
+
+def past_query(path: Path, secret: bytes) -> Iterator[Envelope]:
+    """The envelopes that are set aside in a file. FailedBefore where a failure is among them."""
+    for envelope in read_set_aside(path, secret):
         if envelope.edge == FAILURE_EDGE:
             raise FailedBefore(unpack_header(envelope.payload)[0].failure)
         yield envelope

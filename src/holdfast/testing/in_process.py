@@ -26,6 +26,7 @@ from holdfast.job.job import Job
 from holdfast.job.restore_point import RestorePoint
 from holdfast.runtime.data_frame_input import DataFrameInput
 from holdfast.runtime.epoch import Acknowledgement, EpochSpec, RestoredJob
+from holdfast.runtime.failure_report import FailureReport, with_report
 from holdfast.runtime.live_task import forget_live_tasks
 from holdfast.runtime.local_files import prepare_attempt
 from holdfast.runtime.packed_plan import load_plan, pack_plan
@@ -115,7 +116,7 @@ class InProcessEngine:
             return error
         failed = EpochError(f"The epoch failed: {type(error).__name__}: {error}")
         failed.__cause__ = error
-        return failed
+        return with_report(failed, FailureReport(type(failed).__name__, str(failed)))
 
     def refuse_position(self, source: DataFrameInput, record: OperatorRecord, reader: SnapshotReader) -> str | None:
         return f"the engine of this test has no Spark to read the stream '{source.name}' with"

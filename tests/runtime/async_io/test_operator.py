@@ -14,7 +14,7 @@ from holdfast.common import Row, Time, Types
 from holdfast.datastream import AsyncDataStream, AsyncFunction, AsyncRetryStrategy, DataStream, OutputTag
 from holdfast.datastream.functions import CheckpointedFunction
 from holdfast.datastream.state import ListStateDescriptor, ValueStateDescriptor
-from holdfast.errors import FunctionError, StateAccessError
+from holdfast.errors import CallTimeoutError, FunctionError, StateAccessError
 from holdfast.testing import KeyedOperatorHarness, OperatorHarness
 
 #: Long enough for whatever is waited for; a test that needs it has failed.
@@ -93,7 +93,7 @@ def test_timeout_gives_the_results_of_calls_that_take_too_long(kind: str) -> Non
 @pytest.mark.parametrize("kind", KINDS)
 def test_without_timeout_method_a_long_call_fails_the_job_with_its_row(kind: str) -> None:
     tested = harness(Never(), kind=kind, timeout=Time.milliseconds(20))
-    with pytest.raises(FunctionError, match=r"'async wait operator'.* TimeoutError.*; the row was 7"):
+    with pytest.raises(CallTimeoutError, match=r"'async wait operator'.*no result within the timeout.*; the row was 7"):
         tested.push_all([6, 7, 8]).end_epoch()
 
 

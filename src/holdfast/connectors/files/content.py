@@ -12,7 +12,8 @@ from contextlib import ExitStack
 from typing import IO, Any, BinaryIO, cast
 
 from holdfast.connectors.file_access import size_of
-from holdfast.connectors.files.format import InputFile, UnfitFileError, changed
+from holdfast.connectors.files.format import InputFile, changed
+from holdfast.errors import UnfitFileError
 
 
 def _gunzipped(stream: BinaryIO) -> IO[bytes]:

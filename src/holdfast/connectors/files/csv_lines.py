@@ -13,9 +13,8 @@ from pyarrow import types as kinds
 
 from holdfast.connectors.csv_dialect import CsvDialect
 from holdfast.connectors.files.content import Content
-from holdfast.connectors.files.format import UnfitFileError
 from holdfast.connectors.files.lines import LineParser, LinesFormat, after_byte_order_mark, first_line
-from holdfast.errors import ProgramError
+from holdfast.errors import ProgramError, UnfitFileError
 from holdfast.types.arrow import schema_of
 from holdfast.types.information import TypeInformation
 

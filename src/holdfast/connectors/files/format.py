@@ -16,10 +16,6 @@ from holdfast.types.typeinfo import Types
 MOVE_ADVICE = "Files must not change: write them elsewhere and move them into the directory when they are complete."
 
 
-class UnfitFileError(StorageError):
-    """The content of a file is not what the source expects. That of no other file depends on it."""
-
-
 @dataclass(frozen=True, slots=True)
 class BadRecord:
     """What could not be read: a line, or what is left of a file from a position on."""

@@ -11,7 +11,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from holdfast.connectors.files.content import Content, content_of
-from holdfast.connectors.files.format import BadRecord, FileCursor, FileFormat, InputFile, UnfitFileError
+from holdfast.connectors.files.format import BadRecord, FileCursor, FileFormat, InputFile
+from holdfast.errors import UnfitFileError
 from holdfast.types.arrow import schema_of
 
 #: How much is read from storage at once.

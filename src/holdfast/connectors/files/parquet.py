@@ -9,9 +9,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from holdfast.connectors.files.format import BadRecord, FileCursor, FileFormat, InputFile, UnfitFileError
+from holdfast.connectors.files.format import BadRecord, FileCursor, FileFormat, InputFile
 from holdfast.connectors.files.schemas import check_columns, conform
 from holdfast.connectors.reading import MAX_BATCH_ROWS
+from holdfast.errors import UnfitFileError
 from holdfast.types.arrow import schema_of
 from holdfast.types.information import TypeInformation
 

@@ -9,20 +9,12 @@ from enum import StrEnum
 from typing import Any
 
 from holdfast.connectors.file_access import size_of
-from holdfast.connectors.files.format import (
-    MOVE_ADVICE,
-    BadRecord,
-    FileCursor,
-    FileFormat,
-    InputFile,
-    UnfitFileError,
-    changed,
-)
+from holdfast.connectors.files.format import MOVE_ADVICE, BadRecord, FileCursor, FileFormat, InputFile, changed
 from holdfast.connectors.files.seen import SeenFiles, key_of, owner_of
 from holdfast.connectors.files.stored_position import StoredPosition
 from holdfast.connectors.files.tree import FileTree, FoundFile
 from holdfast.connectors.reading import ArrowBatches, Budget
-from holdfast.errors import RestoreError, StorageError
+from holdfast.errors import RestoreError, StorageError, UnfitFileError
 from holdfast.runtime.batch import Batch, SideBatch
 from holdfast.runtime.source import ReaderContext, ReadLimit, SourceReader
 from holdfast.types.row import Row
@@ -219,11 +211,11 @@ class FileSourceReader(SourceReader):
             arrow = self._cursor.read(rows)
             position.offset = self._cursor.offset
         except UnfitFileError as error:
-            if self._rules.bad_records is None:
-                raise
             if isinstance(error.__cause__, OSError) and not again:
                 self._read_through(position)
                 return self._read_chunk(position, rows, again=True)
+            if self._rules.bad_records is None:
+                raise
             self._bad.append(BadRecord(position.path, position.offset, None, str(error)))
             arrow = None
         if arrow is None:
@@ -232,8 +224,8 @@ class FileSourceReader(SourceReader):
         return self._batches(arrow) if arrow.num_rows else None
 
     def _read_through(self, position: FilePosition) -> None:
-        """StorageError unless all bytes of a file can be read. One that is put aside is not looked at again, and
-        libraries say in the same way that its content is wrong and that its storage failed."""
+        """StorageError unless all bytes of a file can be read. One whose content is wrong is put aside for good, or
+        ends the job, and libraries say in the same way that its storage failed."""
         self.close()
         storage, path = self._tree.locate(position.path)
         for offset in range(0, position.size, _BLOCK_BYTES):

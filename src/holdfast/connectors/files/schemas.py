@@ -5,8 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 from pyarrow import types as kinds
 
-from holdfast.connectors.files.format import UnfitFileError
-from holdfast.errors import ProgramError
+from holdfast.errors import ProgramError, UnfitFileError
 from holdfast.types.information import TypeInformation
 from holdfast.types.typeinfo import Types
 

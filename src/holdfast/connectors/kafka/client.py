@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from holdfast.errors import MissingExtraError, SourceError
+from holdfast.errors import MissingExtraError, SourceUnreachableError
 
 #: How long a question to the brokers may take.
 REQUEST_SECONDS = 30.0
@@ -61,8 +61,8 @@ def connection_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in settings.items() if name.startswith(common)}
 
 
-def unreachable(task: str, settings: Mapping[str, Any], doing: str, cause: Exception) -> SourceError:
-    return SourceError(
+def unreachable(task: str, settings: Mapping[str, Any], doing: str, cause: Exception) -> SourceUnreachableError:
+    return SourceUnreachableError(
         f"{task} could not {doing} at {settings['bootstrap.servers']}: {cause}. "
         "Check that the brokers can be reached from the executors and that this user may do it; nothing was skipped."
     )
