@@ -1,7 +1,7 @@
 """What becomes of PyFlink's names that do not do here what they do there, and the errors and notes that say so.
 
 What is supported is not declared: it is found by looking at Holdfast, beside the names that were read from PyFlink's
-own modules (``tests/pyflink``), of which the reference page is made. Only the rest is declared, in ``coverage_names``.
+own modules (``tests/pyflink``), of which the reference page is made. Only the rest is declared, in ``names``.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from enum import Enum
 from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from holdfast.common.coverage_names import ACCEPTED, DIFFERENT, JAVA_ONLY, REFUSED
+from holdfast.coverage.names import ACCEPTED, DIFFERENT, JAVA_ONLY, REFUSED
 from holdfast.errors import UnavailableImportError, UnavailableNameError
 
 logger = logging.getLogger(__name__)
