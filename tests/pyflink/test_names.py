@@ -7,6 +7,7 @@ import inspect
 import json
 import logging
 from collections.abc import Callable
+from enum import Enum
 from typing import Any
 
 import pytest
@@ -25,6 +26,7 @@ from holdfast.errors import ProgramError, UnavailableImportError, UnavailableNam
 from tests.pyflink.answers import NAMES_FILE, Answered, answers, names
 from tests.pyflink.comparison import disagreement, resolve
 from tests.pyflink.page import render
+from tests.pyflink.surface import members
 
 PAGE = NAMES_FILE.parents[2] / "docs/reference/pyflink-coverage.md"
 
@@ -169,6 +171,25 @@ def test_what_is_refused_says_so(one: Answered, env: StreamExecutionEnvironment)
     """By an error of the call, or already where the name is looked up."""
     with pytest.raises(ProgramError, match=r"Cannot override partitioning|is not available: "):
         getattr(OBJECTS[one.found.owner](env), one.found.name)(*arguments(one))
+
+
+#: Absent members of classes that are there.
+ABSENT_MEMBERS = [
+    one
+    for one in of(Answer.REFUSED, Answer.JAVA_ONLY)
+    if one.found.difference == "absent" and inspect.isclass(resolve(one.found.module, one.found.owner))
+]
+
+
+@pytest.mark.parametrize("one", ABSENT_MEMBERS, ids=path)
+def test_a_class_says_what_to_use(one: Answered) -> None:
+    cls = resolve(one.found.module, one.found.owner)
+    assert one.found.name not in members(cls, "holdfast") and not hasattr(cls, one.found.name)
+    # The metaclass of enumerations answers for the class itself, until Python 3.12.
+    asked = next(iter(cls)) if issubclass(cls, Enum) else cls
+    with pytest.raises(UnavailableNameError, match="is not available: ") as told:
+        getattr(asked, one.found.name)
+    assert one.note in str(told.value)
 
 
 def test_what_is_refused_and_there_raises() -> None:

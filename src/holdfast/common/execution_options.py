@@ -58,18 +58,18 @@ LATENCY_INTERVAL: Option[int] = Option("metrics.latency.interval", DURATION, 0, 
 CANCELLATION_INTERVAL: Option[int] = Option("task.cancellation.interval", INTEGER, 30_000, "")
 CANCELLATION_TIMEOUT: Option[int] = Option("task.cancellation.timeout", INTEGER, 180_000, "")
 
+_SETTERS: dict[str, Option[Any]] = {
+    "enable_object_reuse": OBJECT_REUSE,
+    "enable_closure_cleaner": CLOSURE_CLEANER,
+    "enable_force_kryo": FORCE_KRYO,
+    "enable_force_avro": FORCE_AVRO,
+    "set_use_snapshot_compression": SNAPSHOT_COMPRESSION,
+    "set_latency_tracking_interval": LATENCY_INTERVAL,
+    "set_task_cancellation_interval": CANCELLATION_INTERVAL,
+    "set_task_cancellation_timeout": CANCELLATION_TIMEOUT,
+}
 #: Settings that are kept and told, and have nothing to act on here: why.
 EXECUTION_WITHOUT_EFFECT: dict[str, str] = {
-    option.key: ACCEPTED[f"ExecutionConfig.{setter}"]
-    for setter, option in {
-        "enable_object_reuse": OBJECT_REUSE,
-        "enable_closure_cleaner": CLOSURE_CLEANER,
-        "enable_force_kryo": FORCE_KRYO,
-        "enable_force_avro": FORCE_AVRO,
-        "set_use_snapshot_compression": SNAPSHOT_COMPRESSION,
-        "set_latency_tracking_interval": LATENCY_INTERVAL,
-        "set_task_cancellation_interval": CANCELLATION_INTERVAL,
-        "set_task_cancellation_timeout": CANCELLATION_TIMEOUT,
-    }.items()
+    option.key: ACCEPTED[f"ExecutionConfig.{setter}"] for setter, option in _SETTERS.items()
 }
 EXECUTION_WITHOUT_EFFECT["pipeline.auto-type-registration"] = EXECUTION_WITHOUT_EFFECT[FORCE_KRYO.key]

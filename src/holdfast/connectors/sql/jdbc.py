@@ -8,7 +8,7 @@ from typing import Any
 from holdfast.connectors.sql.address import DatabaseAddress
 from holdfast.connectors.sql.sink import SqlSink
 from holdfast.connectors.sql.targets import StatementTarget
-from holdfast.coverage.answers import note_accepted
+from holdfast.coverage.answers import SaysWhatToUse, note_accepted
 from holdfast.errors import ProgramError
 
 _DEFAULT_RETRIES = 3
@@ -115,7 +115,7 @@ class JdbcExecutionOptions:
             return self._options
 
 
-class JdbcSink:
+class JdbcSink(SaysWhatToUse):
     """Where PyFlink's programs find the sink."""
 
     @staticmethod
