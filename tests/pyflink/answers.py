@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from holdfast.common.coverage import DECLARATIONS, Answer, Declaration, declaration_of, keys_of
+from holdfast.coverage.answers import DECLARATIONS, Answer, Declaration, declaration_of, keys_of
 from tests.pyflink.comparison import Found, compared, split
 
 NAMES_FILE = Path(__file__).with_name("names.json")

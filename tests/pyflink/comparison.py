@@ -74,7 +74,7 @@ def _members(module: str, owner: str, expected: dict[str, Any]) -> Iterator[Foun
             difference = disagreement(theirs_are, parameters(cls))
         elif name in OPERATORS and hasattr(cls, name):
             difference = ""
-        elif name not in has and inspect.getattr_static(cls, name, None) is None:
+        elif name not in has and not hasattr(cls, name):
             difference = "absent"
         else:
             # What Python's own classes bring along is looked at only where PyFlink has it.

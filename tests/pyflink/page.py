@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 
-from holdfast.common.coverage import Answer
+from holdfast.coverage.answers import Answer
 from tests.pyflink.answers import Answered, answers, names
 
 _INTRODUCTION = """# PyFlink's names

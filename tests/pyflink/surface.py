@@ -80,7 +80,9 @@ def members(cls: type, root: str) -> dict[str, Any]:
     for base in cls.__mro__:
         # Not dir(): enumerations leave out their methods.
         for name in vars(base) if base.__module__.split(".")[0] == root else ():
-            if name not in found and (not name.startswith("_") or name in OPERATORS):
+            known = name in found or (name.startswith("_") and name not in OPERATORS)
+            # One that raises AttributeError is there to say what to use instead.
+            if not known and hasattr(cls, name):
                 found[name] = member(cls, name)
     for name in fields(cls, root):
         found.setdefault(name, {"kind": "attribute"})

@@ -7,17 +7,26 @@ import inspect
 import json
 import logging
 from collections.abc import Callable
+from enum import Enum
 from typing import Any
 
 import pytest
 
-from holdfast.common import Configuration, Duration, Types
-from holdfast.common.coverage import DECLARATIONS, Answer
-from holdfast.datastream import DataStream, EmbeddedRocksDBStateBackend, StreamExecutionEnvironment
+from holdfast.common import Configuration, Duration, Encoder, Types
+from holdfast.coverage.answers import DECLARATIONS, Answer
+from holdfast.datastream import (
+    DataStream,
+    EmbeddedRocksDBStateBackend,
+    FileSystemCheckpointStorage,
+    StreamExecutionEnvironment,
+)
+from holdfast.datastream.connectors.file_system import FileCompactStrategy, FileSink
+from holdfast.datastream.connectors.jdbc import JdbcConnectionOptions, JdbcExecutionOptions
 from holdfast.errors import ProgramError, UnavailableImportError, UnavailableNameError
 from tests.pyflink.answers import NAMES_FILE, Answered, answers, names
 from tests.pyflink.comparison import disagreement, resolve
 from tests.pyflink.page import render
+from tests.pyflink.surface import members
 
 PAGE = NAMES_FILE.parents[2] / "docs/reference/pyflink-coverage.md"
 
@@ -121,7 +130,21 @@ OBJECTS: dict[str, Callable[[StreamExecutionEnvironment], Any]] = {
     "DataStreamSink": lambda env: stream_of(env).print(),
     "KeyedStream": lambda env: stream_of(env).key_by(lambda n: n),
     "EmbeddedRocksDBStateBackend": lambda env: EmbeddedRocksDBStateBackend(),
+    "ExecutionConfig": lambda env: env.get_config(),
+    "FileSystemCheckpointStorage": lambda env: FileSystemCheckpointStorage("file:///checkpoints"),
+    "FileCompactStrategy.Builder": lambda env: FileCompactStrategy.builder(),
+    "FileSink.BaseBuilder": lambda env: FileSink.BaseBuilder(lines_in_files()),
+    "FileSink.RowFormatBuilder": lambda env: FileSink.RowFormatBuilder(lines_in_files()),
+    "FileSink.BulkFormatBuilder": lambda env: FileSink.BulkFormatBuilder(lines_in_files()),
+    "JdbcConnectionOptions.JdbcConnectionOptionsBuilder": (
+        lambda env: JdbcConnectionOptions.JdbcConnectionOptionsBuilder()
+    ),
+    "JdbcExecutionOptions.Builder": lambda env: JdbcExecutionOptions.builder(),
 }
+
+
+def lines_in_files() -> FileSink:
+    return FileSink.for_row_format("out", Encoder.simple_string_encoder()).build()
 
 
 def stream_of(env: StreamExecutionEnvironment) -> DataStream:
@@ -150,6 +173,25 @@ def test_what_is_refused_says_so(one: Answered, env: StreamExecutionEnvironment)
         getattr(OBJECTS[one.found.owner](env), one.found.name)(*arguments(one))
 
 
+#: Absent members of classes that are there.
+ABSENT_MEMBERS = [
+    one
+    for one in of(Answer.REFUSED, Answer.JAVA_ONLY)
+    if one.found.difference == "absent" and inspect.isclass(resolve(one.found.module, one.found.owner))
+]
+
+
+@pytest.mark.parametrize("one", ABSENT_MEMBERS, ids=path)
+def test_a_class_says_what_to_use(one: Answered) -> None:
+    cls = resolve(one.found.module, one.found.owner)
+    assert one.found.name not in members(cls, "holdfast") and not hasattr(cls, one.found.name)
+    # The metaclass of enumerations answers for the class itself, until Python 3.12.
+    asked = next(iter(cls)) if issubclass(cls, Enum) else cls
+    with pytest.raises(UnavailableNameError, match="is not available: ") as told:
+        getattr(asked, one.found.name)
+    assert one.note in str(told.value)
+
+
 def test_what_is_refused_and_there_raises() -> None:
     """An entry that is left behind, when what it refuses was built, is found here."""
     there = [one for one in of(Answer.REFUSED) if one.found.owner and one.found.signature and not one.found.difference]
@@ -171,7 +213,7 @@ def test_names_of_pyflink_are_no_attributes(env: StreamExecutionEnvironment) -> 
 VALUES = {"enabled": True, "timeout_millis": 5, "alignment_timeout": Duration.of_seconds(3)}
 
 
-@pytest.mark.parametrize("one", [one for one in of(Answer.ACCEPTED) if one.found.owner in OBJECTS], ids=path)
+@pytest.mark.parametrize("one", of(Answer.ACCEPTED), ids=path)
 def test_what_is_accepted_is_noted(
     one: Answered, env: StreamExecutionEnvironment, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -183,6 +225,22 @@ def test_what_is_accepted_is_noted(
         assert f"has no effect: {one.note}." in caplog.text
     plain = StreamExecutionEnvironment.get_execution_environment()
     assert env.job_settings().checkpoint == plain.job_settings().checkpoint
+
+
+#: What tells that a call has no effect.
+NOTES = ("note_accepted(", "_without_effect(")
+
+
+def test_what_notes_that_it_has_no_effect_is_not_called_supported() -> None:
+    declared = [one for one in of(*Answer) if one.found.owner and one.found.name != "__init__"]
+    methods = {path(one): resolve(one.found.module, f"{one.found.owner}.{one.found.name}") for one in declared}
+    noting = {
+        name
+        for name, method in methods.items()
+        if inspect.isfunction(method) and any(note in inspect.getsource(method) for note in NOTES)
+    }
+    assert len(noting) > 20
+    assert {path(one) for one in of(Answer.SUPPORTED)} & noting == set()
 
 
 def test_users_do_not_load_the_names() -> None:

@@ -9,7 +9,6 @@ from typing import Any as _Any
 from holdfast.common.completable_future import CompletableFuture
 from holdfast.common.config_options import ConfigOption, ConfigOptions
 from holdfast.common.configuration import Configuration
-from holdfast.common.coverage import missing_name as _missing_name
 from holdfast.common.execution_config import ExecutionConfig
 from holdfast.common.job_client import JobClient
 from holdfast.common.job_execution_result import JobExecutionResult
@@ -27,6 +26,7 @@ from holdfast.common.time import Duration, Instant, Time
 from holdfast.common.typeinfo import TypeInformation, Types
 from holdfast.common.types import Row, RowKind
 from holdfast.common.watermark_strategy import TimestampAssigner, TimestampColumn, WatermarkStrategy
+from holdfast.coverage.answers import missing_name as _missing_name
 
 if _TYPE_CHECKING:
     from holdfast.connectors.formats.avro_rows import AvroRowDeserializationSchema as AvroRowDeserializationSchema

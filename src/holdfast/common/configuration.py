@@ -7,9 +7,9 @@ from typing import Any, TypeVar
 
 import yaml
 
-from holdfast.common.coverage import SaysWhatToUse
 from holdfast.common.option_types import BOOLEAN, FLOAT, INTEGER, Option
 from holdfast.common.options import BY_SPELLING
+from holdfast.coverage.answers import SaysWhatToUse
 
 T = TypeVar("T")
 

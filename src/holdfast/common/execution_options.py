@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from holdfast.common.option_types import BOOLEAN, DURATION, INTEGER, MAP, Option, choice
+from holdfast.coverage.names import ACCEPTED
 
 AUTO_WATERMARK_INTERVAL: Option[int | None] = Option(
     "pipeline.auto-watermark-interval",
@@ -57,16 +58,18 @@ LATENCY_INTERVAL: Option[int] = Option("metrics.latency.interval", DURATION, 0, 
 CANCELLATION_INTERVAL: Option[int] = Option("task.cancellation.interval", INTEGER, 30_000, "")
 CANCELLATION_TIMEOUT: Option[int] = Option("task.cancellation.timeout", INTEGER, 180_000, "")
 
-_TYPES = "a type's serializer is chosen by its declaration alone"
+_SETTERS: dict[str, Option[Any]] = {
+    "enable_object_reuse": OBJECT_REUSE,
+    "enable_closure_cleaner": CLOSURE_CLEANER,
+    "enable_force_kryo": FORCE_KRYO,
+    "enable_force_avro": FORCE_AVRO,
+    "set_use_snapshot_compression": SNAPSHOT_COMPRESSION,
+    "set_latency_tracking_interval": LATENCY_INTERVAL,
+    "set_task_cancellation_interval": CANCELLATION_INTERVAL,
+    "set_task_cancellation_timeout": CANCELLATION_TIMEOUT,
+}
 #: Settings that are kept and told, and have nothing to act on here: why.
 EXECUTION_WITHOUT_EFFECT: dict[str, str] = {
-    OBJECT_REUSE.key: "rows pass from function to function as they are; between tasks they are copied",
-    CLOSURE_CLEANER.key: "a function is sent with what it refers to, and no more",
-    FORCE_KRYO.key: _TYPES,
-    FORCE_AVRO.key: _TYPES,
-    "pipeline.auto-type-registration": _TYPES,
-    SNAPSHOT_COMPRESSION.key: "snapshots are compressed anyway; RocksDB's own files as RocksDB has them",
-    LATENCY_INTERVAL.key: "there are no latency markers; how long epochs take is measured always",
-    CANCELLATION_INTERVAL.key: "Spark ends the tasks of a cancelled epoch",
-    CANCELLATION_TIMEOUT.key: "see `spark.task.reaper.killTimeout`",
+    option.key: ACCEPTED[f"ExecutionConfig.{setter}"] for setter, option in _SETTERS.items()
 }
+EXECUTION_WITHOUT_EFFECT["pipeline.auto-type-registration"] = EXECUTION_WITHOUT_EFFECT[FORCE_KRYO.key]

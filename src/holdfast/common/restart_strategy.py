@@ -9,6 +9,7 @@ from holdfast.common import options
 from holdfast.common.configuration import Configuration
 from holdfast.common.option_types import Option
 from holdfast.common.time import Duration, Time
+from holdfast.coverage.answers import SaysWhatToUse
 from holdfast.errors import ConfigurationError
 from holdfast.types.settings import RestartKind
 
@@ -37,7 +38,7 @@ class RestartStrategyConfiguration:
             configuration.set_string(key, value)
 
 
-class RestartStrategies:
+class RestartStrategies(SaysWhatToUse):
     """PyFlink's factories of restart strategies, and the exponential delay, which PyFlink does not have."""
 
     @staticmethod

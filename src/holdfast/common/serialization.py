@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from holdfast.common.coverage import answer_missing_names as _answer_missing_names
 from holdfast.connectors.encoder import Encoder
 from holdfast.connectors.file_sink.formats import SinkFormat as BulkWriterFactory
 from holdfast.connectors.serialization import (
@@ -12,6 +11,7 @@ from holdfast.connectors.serialization import (
     SerializationSchema,
     SimpleStringSchema,
 )
+from holdfast.coverage.answers import answer_missing_names as _answer_missing_names
 
 __all__ = [
     "BulkWriterFactory",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.common.coverage import answer_missing_names as _answer_missing_names
+from holdfast.coverage.answers import answer_missing_names as _answer_missing_names
 from holdfast.types.logical import LogicalTypeInfo
 from holdfast.types.registry import register_type
 from holdfast.types.resolve import resolve

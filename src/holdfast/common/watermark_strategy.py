@@ -6,8 +6,8 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from typing import Any
 
-from holdfast.common.coverage import answer_missing_names as _answer_missing_names
 from holdfast.common.time import Duration
+from holdfast.coverage.answers import answer_missing_names as _answer_missing_names
 from holdfast.errors import ProgramError
 from holdfast.runtime.alignment import WatermarkAlignment
 

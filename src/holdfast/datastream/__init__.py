@@ -1,6 +1,6 @@
 """Streams, functions and the execution environment, with PyFlink's names."""
 
-from holdfast.common.coverage import answer_missing_names as _answer_missing_names
+from holdfast.coverage.answers import answer_missing_names as _answer_missing_names
 from holdfast.datastream.async_data_stream import AsyncDataStream
 from holdfast.datastream.broadcast_stream import BroadcastConnectedStream, BroadcastStream
 from holdfast.datastream.checkpoint_config import CheckpointConfig

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from holdfast.common.coverage import SaysWhatToUse
+from holdfast.coverage.answers import SaysWhatToUse
 from holdfast.datastream.functions import (
     BaseBroadcastProcessFunction,
     BroadcastProcessFunction,

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from holdfast.common.configuration import Configuration
-from holdfast.common.coverage import SaysWhatToUse, note_accepted
 from holdfast.common.option_types import parse_duration
 from holdfast.common.settings_parser import checkpoint_settings
 from holdfast.common.time import Duration
+from holdfast.coverage.answers import SaysWhatToUse, note_accepted
 from holdfast.datastream.checkpoint_storage import CheckpointStorage
 from holdfast.datastream.checkpointing_mode import CheckpointingMode
 from holdfast.datastream.externalized_checkpoint_retention import ExternalizedCheckpointRetention

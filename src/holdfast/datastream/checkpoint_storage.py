@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 
 from holdfast.common import options
 from holdfast.common.configuration import Configuration
-from holdfast.common.coverage import answer_missing_names as _answer_missing_names
+from holdfast.coverage.answers import answer_missing_names as _answer_missing_names
 from holdfast.errors import ProgramError
 from holdfast.types.settings import StorageKind
 

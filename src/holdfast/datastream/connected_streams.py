@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from holdfast.common.coverage import SaysWhatToUse
+from holdfast.coverage.answers import SaysWhatToUse
 from holdfast.datastream.functions import (
     CoFlatMapFunction,
     CoMapFunction,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, overload
 
-from holdfast.common.coverage import answer_missing_names, refusal
 from holdfast.common.execution_config import ExecutionConfig
 from holdfast.common.watermark_strategy import WatermarkStrategy
+from holdfast.coverage.answers import answer_missing_names, refusal
 from holdfast.datastream.aligned import align
 from holdfast.datastream.broadcast_stream import BroadcastConnectedStream, BroadcastStream
 from holdfast.datastream.closeable_iterator import CloseableIterator

@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeAlias, TypeVar
 
 import pyarrow as pa
 
-from holdfast.common.coverage import answer_missing_names as _answer_missing_names
+from holdfast.coverage.answers import answer_missing_names as _answer_missing_names
 from holdfast.datastream.async_retry_strategies import AsyncRetryPredicate, AsyncRetryStrategy
 from holdfast.datastream.window_functions import (
     AllWindowFunction,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any, Self
 
-from holdfast.common.coverage import SaysWhatToUse, note_accepted
+from holdfast.coverage.answers import SaysWhatToUse, note_accepted
 from holdfast.errors import ProgramError
 from holdfast.graph.job_graph import stored_operator_id
 from holdfast.graph.stream_graph import Node

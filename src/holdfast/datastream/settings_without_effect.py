@@ -6,8 +6,8 @@ import os
 from typing import Any, ClassVar, Self
 
 from holdfast.common.configuration import Configuration
-from holdfast.common.coverage import SaysWhatToUse, note_accepted
 from holdfast.common.option_types import BOOLEAN, DURATION, Option
+from holdfast.coverage.answers import SaysWhatToUse, note_accepted
 
 #: Options of Flink that are kept for who asks, and have nothing to act on.
 _CHANGELOG: Option[bool | None] = Option("state.changelog.enabled", BOOLEAN, None, "")

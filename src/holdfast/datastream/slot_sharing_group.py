@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from holdfast.common.option_types import format_memory
+from holdfast.coverage.answers import SaysWhatToUse
 from holdfast.errors import ProgramError
 
 __all__ = ["MemorySize", "SlotSharingGroup"]
@@ -14,7 +15,7 @@ _MEBI = 1 << 20
 
 
 @dataclass(frozen=True, order=True)
-class MemorySize:
+class MemorySize(SaysWhatToUse):
     """A number of bytes. The getters round down to whole units."""
 
     bytes_size: int
@@ -47,7 +48,7 @@ class MemorySize:
 
 
 @dataclass(frozen=True)
-class SlotSharingGroup:
+class SlotSharingGroup(SaysWhatToUse):
     """The name of a group, and what its slots were meant to have."""
 
     name: str

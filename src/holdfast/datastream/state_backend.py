@@ -8,7 +8,7 @@ from enum import Enum
 
 from holdfast.common import options
 from holdfast.common.configuration import Configuration
-from holdfast.common.coverage import answer_missing_names, note_accepted, refusal
+from holdfast.coverage.answers import answer_missing_names, note_accepted, refusal
 from holdfast.errors import ProgramError
 
 __all__ = ["EmbeddedRocksDBStateBackend", "HashMapStateBackend", "PredefinedOptions", "StateBackend"]

@@ -12,7 +12,6 @@ from typing import Any
 
 from holdfast.common.config_files import find_config_file, read_config_file
 from holdfast.common.configuration import Configuration
-from holdfast.common.coverage import refusal
 from holdfast.common.execution_config import ExecutionConfig
 from holdfast.common.job_client import JobClient
 from holdfast.common.job_execution_result import JobExecutionResult
@@ -23,6 +22,7 @@ from holdfast.common.settings_parser import ParsedSettings, parse_settings, rest
 from holdfast.common.watermark_strategy import WatermarkStrategy
 from holdfast.connectors.collect import Collection
 from holdfast.connectors.collection import CollectionSource
+from holdfast.coverage.answers import refusal
 from holdfast.datastream.checkpoint_config import CheckpointConfig
 from holdfast.datastream.checkpointing_mode import CheckpointingMode
 from holdfast.datastream.data_stream import CloseableIterator, DataStream

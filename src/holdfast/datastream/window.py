@@ -1,6 +1,6 @@
 """Windows, assigners, triggers and evictors, under PyFlink's module path."""
 
-from holdfast.common.coverage import answer_missing_names as _answer_missing_names
+from holdfast.coverage.answers import answer_missing_names as _answer_missing_names
 from holdfast.runtime.windowing.assigners import GlobalWindows, MergingWindowAssigner, WindowAssigner
 from holdfast.runtime.windowing.count_windows import CountSlidingWindowAssigner, CountTumblingWindowAssigner
 from holdfast.runtime.windowing.evictors import (

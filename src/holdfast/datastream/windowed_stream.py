@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
-from holdfast.common.coverage import SaysWhatToUse
+from holdfast.coverage.answers import SaysWhatToUse
 from holdfast.datastream.column_functions import check_event_times, window_aggregation_of
 from holdfast.datastream.functions import AggregateFunction, ReduceFunction
 from holdfast.datastream.window_functions import (

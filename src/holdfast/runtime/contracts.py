@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from holdfast.coverage.answers import SaysWhatToUse
 from holdfast.errors import ProgramError, RestoreError
 from holdfast.state.descriptors import ListStateDescriptor
 from holdfast.types.resolve import resolve
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 _DEFAULT_STATE = "_default_"
 
 
-class Function(ABC):  # noqa: B024 - its methods do nothing by default
+class Function(SaysWhatToUse, ABC):
     """The life cycle that all functions share. One object per subtask lives for an attempt, as in Flink."""
 
     _runtime_context: RuntimeContext | None = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, final
 
+from holdfast.coverage.answers import SaysWhatToUse
 from holdfast.errors import ProgramError
 from holdfast.types.immutable import declare_immutable
 from holdfast.types.resolve import resolve
@@ -11,7 +12,7 @@ from holdfast.types.typeinfo import TypeInformation, Types
 
 
 @final
-class OutputTag:
+class OutputTag(SaysWhatToUse):
     """The name and the type of a side output. Tags with one name are one tag, wherever they were made.
 
     A list of types stands for a row of them; without a type the rows are pickled.

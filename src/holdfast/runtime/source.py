@@ -16,6 +16,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from holdfast.coverage.answers import SaysWhatToUse
 from holdfast.errors import RestoreError
 from holdfast.runtime.batch import Batch
 from holdfast.runtime.contracts import CheckpointedFunction, CheckpointListener, Function
@@ -145,7 +146,7 @@ class SourceReader(ABC):
         """Called once at the end of the attempt, where it ends in order."""
 
 
-class Source(ABC):
+class Source(SaysWhatToUse, ABC):
     """The picklable description of a source, made on the driver."""
 
     #: True when it can end by itself.

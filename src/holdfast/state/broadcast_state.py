@@ -11,12 +11,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NoReturn
 
+from holdfast.coverage.answers import SaysWhatToUse
 from holdfast.errors import StateAccessError
 from holdfast.state.cells import Cells
 from holdfast.state.serializers import Serializer, type_errors_of
 
 
-class ReadOnlyBroadcastState:
+class ReadOnlyBroadcastState(SaysWhatToUse):
     """A broadcast map that can be read. ``open_cell`` makes values of the cells of ``cells``."""
 
     def __init__(self, cells: Mapping[Any, Any], open_cell: Callable[[Any], Any]) -> None:

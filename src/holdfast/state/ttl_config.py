@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, ClassVar
 
+from holdfast.coverage.answers import SaysWhatToUse
 from holdfast.errors import ProgramError
 from holdfast.types.durations import milliseconds_of
 
@@ -59,7 +60,7 @@ _DEFAULT_COMPACT_FILTER = _RocksdbCompactFilterCleanupStrategy(1000)
 
 
 @dataclass(frozen=True)
-class _CleanupStrategies:
+class _CleanupStrategies(SaysWhatToUse, pyflink_name="StateTtlConfig.CleanupStrategies"):
     """When state that has expired and is not read is removed. The getters give Flink's defaults where nothing was set;
     ``state/ttl_cleanup.py`` says what Holdfast makes of them.
     """

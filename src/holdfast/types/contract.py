@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
+from holdfast.coverage.answers import SaysWhatToUse
 from holdfast.errors import ProgramError
 from holdfast.types import registry
 from holdfast.types.arrow_read import ColumnReader
@@ -26,7 +27,7 @@ from holdfast.types.text_forms import Show
 from holdfast.types.type_changes import Change, KeyChange, same
 
 
-class TypeInformation(ABC):
+class TypeInformation(SaysWhatToUse, ABC):
     """The type of a row, a key or a value: a value itself, equal when it describes the same type, and picklable."""
 
     #: The discriminator of the stored form.

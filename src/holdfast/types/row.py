@@ -6,8 +6,10 @@ from collections.abc import Callable, Iterable, Sequence
 from enum import Enum
 from typing import Any, ClassVar, NamedTuple, SupportsIndex, cast
 
+from holdfast.coverage.answers import SaysWhatToUse
 
-class RowKind(Enum):
+
+class RowKind(SaysWhatToUse, Enum):
     """What a row says about a changing table."""
 
     INSERT = 0

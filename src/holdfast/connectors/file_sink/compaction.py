@@ -8,13 +8,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import BinaryIO
 
+from holdfast.coverage.answers import SaysWhatToUse, note_accepted
 from holdfast.errors import ConfigurationError
 
 _CHUNK = 1 << 20
 
 
 @dataclass(frozen=True)
-class FileCompactStrategy:
+class FileCompactStrategy(SaysWhatToUse):
     """When the files of a bucket that wait in staging are joined and published: after so many checkpoints, or when
     they have so many bytes, whichever comes first.
     """
@@ -51,6 +52,7 @@ class FileCompactStrategy:
 
         def set_num_compact_threads(self, num_compact_threads: int) -> FileCompactStrategy.Builder:
             """No effect: each subtask joins its own files."""
+            note_accepted("FileCompactStrategy.Builder.set_num_compact_threads")
             return self
 
         def build(self) -> FileCompactStrategy:
@@ -66,7 +68,7 @@ class FileCompactStrategy:
         return FileCompactStrategy.Builder()
 
 
-class FileCompactor(ABC):
+class FileCompactor(SaysWhatToUse, ABC):
     """Makes one file of several. Picklable; called in tasks, again with the same files after a failure."""
 
     #: False when files are published as they are.

@@ -16,6 +16,7 @@ from pyarrow import types as kinds
 
 from holdfast.connectors.encoder import Encoder
 from holdfast.connectors.file_sink.compaction import ConcatFileCompactor, FileCompactor
+from holdfast.coverage.answers import SaysWhatToUse
 from holdfast.errors import ProgramError
 from holdfast.runtime.batch import Batch
 from holdfast.types.arrow import row_writer, schema_of
@@ -39,7 +40,7 @@ class RowFileWriter(ABC):
         """Write what is buffered, and the end of the format."""
 
 
-class SinkFormat(ABC):
+class SinkFormat(SaysWhatToUse, ABC):
     """The picklable description of a format."""
 
     extension: str

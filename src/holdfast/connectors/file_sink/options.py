@@ -11,11 +11,12 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from holdfast.connectors.file_sink.compaction import Compaction
 from holdfast.connectors.file_sink.rolling import OnCheckpointRollingPolicy, RollingPolicy
+from holdfast.coverage.answers import SaysWhatToUse
 from holdfast.errors import ConfigurationError
 
 
 @dataclass(frozen=True)
-class OutputFileConfig:
+class OutputFileConfig(SaysWhatToUse):
     """The begin and the end of every file's name. Without a suffix it is the format's extension."""
 
     part_prefix: str = "part"
@@ -61,7 +62,7 @@ _PATTERN_LETTERS = {"yyyy": "%Y", "MM": "%m", "dd": "%d", "HH": "%H", "mm": "%M"
 
 
 @dataclass(frozen=True)
-class BucketAssigner:
+class BucketAssigner(SaysWhatToUse):
     """The folder below the sink's path, by the moment when rows arrive."""
 
     time_format: str | None = None

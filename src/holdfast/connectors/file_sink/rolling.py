@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
+from holdfast.coverage.answers import SaysWhatToUse
 from holdfast.errors import ConfigurationError
 from holdfast.types.durations import milliseconds_of
 
@@ -13,7 +14,7 @@ _DEFAULT_PART_SIZE = 128 << 20
 _DEFAULT_INTERVAL_MS = 60_000
 
 
-class RollingPolicy(ABC):
+class RollingPolicy(SaysWhatToUse, ABC):
     """Decides when a file ends: asked while an epoch runs whether the open file ends now, and at its end whether the
     rows that wait in staging go out with it. Frozen: it travels.
     """

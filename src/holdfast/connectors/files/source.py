@@ -18,6 +18,7 @@ from holdfast.connectors.files.stored_position import STORED_TYPE, StoredPositio
 from holdfast.connectors.files.text import TextLineFormat
 from holdfast.connectors.files.tree import FileTree
 from holdfast.connectors.files.watch import TreeWatch
+from holdfast.coverage.answers import SaysWhatToUse
 from holdfast.errors import ProgramError
 from holdfast.runtime.output_tag import OutputTag
 from holdfast.runtime.source import ReaderContext, Source
@@ -189,7 +190,7 @@ class FileSource(Source):
         return source
 
 
-class FileSourceBuilder:
+class FileSourceBuilder(SaysWhatToUse):
     """PyFlink's builder. As there, a source is bounded unless ``monitor_continuously`` is called."""
 
     def __init__(self, source: FileSource) -> None:

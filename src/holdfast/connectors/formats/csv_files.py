@@ -13,13 +13,14 @@ from holdfast.connectors.file_sink.compaction import ConcatFileCompactor, FileCo
 from holdfast.connectors.file_sink.formats import Columns, CsvCompactor, RowFileWriter, SinkFormat, is_undeclared
 from holdfast.connectors.files.csv_lines import CsvFormat
 from holdfast.connectors.formats.csv_schema import CsvSchema
+from holdfast.coverage.answers import SaysWhatToUse
 from holdfast.errors import ProgramError
 from holdfast.runtime.batch import Batch
 from holdfast.types.arrow import schema_of
 from holdfast.types.information import TypeInformation
 
 
-class CsvReaderFormat(CsvFormat):
+class CsvReaderFormat(SaysWhatToUse, CsvFormat):
     """A format for ``FileSource.for_record_stream_format``: rows with the columns of a schema."""
 
     def __init__(self, schema: CsvSchema) -> None:

@@ -15,6 +15,7 @@ from holdfast.connectors.kafka.publishing import publisher_of, release_publisher
 from holdfast.connectors.kafka.records import KafkaRecordSerializationSchema
 from holdfast.connectors.staged_sink import StagedSink
 from holdfast.connectors.staging import StagedRows
+from holdfast.coverage.answers import SaysWhatToUse
 from holdfast.errors import ProgramError
 from holdfast.runtime.batch import Batch
 from holdfast.runtime.sink import TransactionName, TwoPhaseCommitSink
@@ -106,7 +107,7 @@ class DirectKafkaSink(TwoPhaseCommitSink):
         return StagedRows.decode(handle, _KIND).name
 
 
-class KafkaSink:
+class KafkaSink(SaysWhatToUse):
     """Where PyFlink's programs find the builder."""
 
     @staticmethod

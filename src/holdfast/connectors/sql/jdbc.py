@@ -8,6 +8,7 @@ from typing import Any
 from holdfast.connectors.sql.address import DatabaseAddress
 from holdfast.connectors.sql.sink import SqlSink
 from holdfast.connectors.sql.targets import StatementTarget
+from holdfast.coverage.answers import SaysWhatToUse, note_accepted
 from holdfast.errors import ProgramError
 
 _DEFAULT_RETRIES = 3
@@ -47,6 +48,7 @@ class JdbcConnectionOptions:
 
         def with_driver_name(self, driver_name: str) -> JdbcConnectionOptions.JdbcConnectionOptionsBuilder:
             """No effect: the address says which database it is."""
+            note_accepted("JdbcConnectionOptions.JdbcConnectionOptionsBuilder.with_driver_name")
             self._driver = driver_name
             return self
 
@@ -95,11 +97,13 @@ class JdbcExecutionOptions:
 
         def with_batch_size(self, size: int) -> JdbcExecutionOptions.Builder:
             """No effect: what a checkpoint holds is written at once."""
+            note_accepted("JdbcExecutionOptions.Builder.with_batch_size")
             self._options = replace(self._options, batch_size=size)
             return self
 
         def with_batch_interval_ms(self, interval_ms: int) -> JdbcExecutionOptions.Builder:
             """No effect: rows are written when their checkpoint has completed."""
+            note_accepted("JdbcExecutionOptions.Builder.with_batch_interval_ms")
             self._options = replace(self._options, batch_interval_ms=interval_ms)
             return self
 
@@ -111,7 +115,7 @@ class JdbcExecutionOptions:
             return self._options
 
 
-class JdbcSink:
+class JdbcSink(SaysWhatToUse):
     """Where PyFlink's programs find the sink."""
 
     @staticmethod

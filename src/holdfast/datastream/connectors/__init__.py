@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.common.coverage import answer_missing_names as _answer_missing_names
+from holdfast.coverage.answers import answer_missing_names as _answer_missing_names
 from holdfast.datastream.connectors.base import DeliveryGuarantee, Sink, Source
 from holdfast.datastream.connectors.file_system import (
     BAD_RECORD_TYPE,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from holdfast.common.coverage import answer_missing_names as _answer_missing_names
 from holdfast.connectors.delivery import DeliveryGuarantee
+from holdfast.coverage.answers import answer_missing_names as _answer_missing_names
 from holdfast.runtime.sink import TwoPhaseCommitSink as Sink
 from holdfast.runtime.source import Source
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from holdfast.common.coverage import answer_missing_names as _answer_missing_names
 from holdfast.connectors.file_sink.compaction import (
     ConcatFileCompactor,
     FileCompactor,
@@ -15,6 +14,7 @@ from holdfast.connectors.file_sink.sink import FileSink
 from holdfast.connectors.files.format import BAD_RECORD_TYPE
 from holdfast.connectors.files.reader import FileOrder
 from holdfast.connectors.files.source import FileSource, FileSourceBuilder, StreamFormat
+from holdfast.coverage.answers import answer_missing_names as _answer_missing_names
 
 __all__ = [
     "BAD_RECORD_TYPE",

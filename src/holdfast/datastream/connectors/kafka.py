@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from holdfast.common.coverage import answer_missing_names as _answer_missing_names
 from holdfast.connectors.delivery import DeliveryGuarantee
 from holdfast.connectors.kafka.offsets import KafkaOffsetResetStrategy, KafkaOffsetsInitializer, KafkaTopicPartition
 from holdfast.connectors.kafka.records import (
@@ -12,6 +11,7 @@ from holdfast.connectors.kafka.records import (
 )
 from holdfast.connectors.kafka.sink import KafkaSink, KafkaSinkBuilder
 from holdfast.connectors.kafka.source import KafkaSource, KafkaSourceBuilder
+from holdfast.coverage.answers import answer_missing_names as _answer_missing_names
 
 __all__ = [
     "DeliveryGuarantee",

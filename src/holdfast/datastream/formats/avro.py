@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from holdfast.common.coverage import answer_missing_names as _answer_missing_names
 from holdfast.connectors.formats.avro_rows import AvroRowDeserializationSchema, AvroRowSerializationSchema
+from holdfast.coverage.answers import answer_missing_names as _answer_missing_names
 
 __all__ = ["AvroRowDeserializationSchema", "AvroRowSerializationSchema"]
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from io import BytesIO
 from typing import Any
 
+from holdfast.coverage.answers import SaysWhatToUse
 from holdfast.errors import ProgramError
 from holdfast.runtime.windowing.windows import CountWindow, GlobalWindow, TimeWindow
 from holdfast.types.resolve import resolve
 from holdfast.types.typeinfo import TypeInformation, Types
 
 
-class WindowSerializer:
+class WindowSerializer(SaysWhatToUse):
     """Windows of a class of your own: a frozen dataclass, or whatever else has a declared type that may be a key."""
 
     def __init__(self, window_type: Any) -> None:

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from enum import Enum
 from typing import Any, Generic, TypeAlias, TypeVar
 
+from holdfast.coverage.answers import SaysWhatToUse
 from holdfast.errors import ProgramError
 from holdfast.runtime.windowing import trigger_contexts as contexts
 from holdfast.state.descriptors import ReducingStateDescriptor
@@ -30,7 +31,7 @@ class TriggerResult(Enum):
         return self.value[1]
 
 
-class Trigger(ABC, Generic[T, W]):
+class Trigger(SaysWhatToUse, ABC, Generic[T, W]):
     """Says when a window fires. It must not keep anything in fields: there is one for all keys and windows. State
     comes from ``ctx.get_partitioned_state``, and ``clear`` must remove it.
     """

@@ -10,6 +10,9 @@ from typing import Final
 
 _UNALIGNED = "nothing is between tasks when an epoch ends, so an aligned checkpoint never waits: both kinds are one"
 _SLOTS = "Spark decides which executor a task runs on, and subtasks of one number share a task of each level"
+_TYPE_SERIALIZERS = "a type's serializer is chosen by its declaration alone"
+_OBJECTS = "rows pass from function to function as they are; between tasks they are copied"
+_CLOSURES = "a function is sent with what it refers to, and no more"
 _ROWS_TRAVEL = "rows travel at the end of an epoch, or when there are enough of them"
 
 #: Name -> why it changes nothing.
@@ -30,6 +33,24 @@ ACCEPTED: Final[dict[str, str]] = {
     "CheckpointConfig.set_force_unaligned_checkpoints": _UNALIGNED,
     "CheckpointConfig.set_aligned_checkpoint_timeout": _UNALIGNED,
     "CheckpointConfig.set_alignment_timeout": _UNALIGNED,
+    **{
+        f"ExecutionConfig.{switch}_{name}": reason
+        for switch in ("enable", "disable")
+        for name, reason in {
+            "object_reuse": _OBJECTS,
+            "closure_cleaner": _CLOSURES,
+            "force_kryo": _TYPE_SERIALIZERS,
+            "force_avro": _TYPE_SERIALIZERS,
+        }.items()
+    },
+    "ExecutionConfig.set_latency_tracking_interval": (
+        "there are no latency markers; how long epochs take is measured always"
+    ),
+    "ExecutionConfig.set_task_cancellation_interval": "Spark ends the tasks of a cancelled epoch",
+    "ExecutionConfig.set_task_cancellation_timeout": "see `spark.task.reaper.killTimeout`",
+    "ExecutionConfig.set_use_snapshot_compression": (
+        "snapshots are compressed anyway; RocksDB's own files as RocksDB has them"
+    ),
     "DataStream.set_buffer_timeout": _ROWS_TRAVEL,
     "DataStream.slot_sharing_group": _SLOTS,
     "DataStream.set_description": "a description is shown nowhere; use name()",

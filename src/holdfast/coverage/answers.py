@@ -1,7 +1,7 @@
 """What becomes of PyFlink's names that do not do here what they do there, and the errors and notes that say so.
 
 What is supported is not declared: it is found by looking at Holdfast, beside the names that were read from PyFlink's
-own modules (``tests/pyflink``), of which the reference page is made. Only the rest is declared, in ``coverage_names``.
+own modules (``tests/pyflink``), of which the reference page is made. Only the rest is declared, in ``names``.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 from functools import partial
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
-from holdfast.common.coverage_names import ACCEPTED, DIFFERENT, JAVA_ONLY, REFUSED
+from holdfast.coverage.names import ACCEPTED, DIFFERENT, JAVA_ONLY, REFUSED
 from holdfast.errors import UnavailableImportError, UnavailableNameError
 
 logger = logging.getLogger(__name__)
@@ -44,6 +44,8 @@ DECLARATIONS: dict[str, Declaration] = {
     **{key: Declaration(Answer.REFUSED, note) for key, note in REFUSED.items()},
     **{key: Declaration(Answer.JAVA_ONLY, note) for key, note in JAVA_ONLY.items()},
 }
+
+_ONLY_IN_PYFLINK = REFUSED | JAVA_ONLY
 
 
 def keys_of(module: str, owner: str, name: str) -> Iterator[str]:
@@ -87,14 +89,38 @@ def missing_name(module: str, name: str) -> NoReturn:
     raise UnavailableImportError(f"{name} of PyFlink's {path} is not available: {found.note}.", name=name)
 
 
+class _Unavailable:
+    """A name that only PyFlink has: who asks for it, of the class or of an object, is told what to use instead."""
+
+    def __init__(self, name: str, note: str) -> None:
+        self._name = name
+        self._note = note
+
+    def __get__(self, instance: object, owner: type) -> NoReturn:
+        raise UnavailableNameError(f"{owner.__qualname__}.{self._name} is not available: {self._note}.")
+
+
 class SaysWhatToUse:
-    """A class of PyFlink's: a name that only PyFlink has says what to use instead."""
+    """A class of PyFlink's: a name that only PyFlink has says what to use instead. For Python it is not there."""
 
-    if not TYPE_CHECKING:
+    __slots__ = ()
 
-        def __getattr__(self, name: str) -> Any:
-            for cls in type(self).__mro__ if not name.startswith("_") else ():
-                found = DECLARATIONS.get(f"{cls.__qualname__}.{name}") or DECLARATIONS.get(f"*.{name}")
-                if found is not None:
-                    raise UnavailableNameError(f"{cls.__qualname__}.{name} is not available: {found.note}.")
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
+    def __init_subclass__(cls, pyflink_name: str = "", **others: Any) -> None:
+        """``pyflink_name`` is that of the class, with those that it is nested in, where it has another one here."""
+        super().__init_subclass__(**others)
+        if cls.__module__.startswith("holdfast."):
+            _answer_for(cls, pyflink_name or cls.__qualname__)
+
+
+def _answer_for(cls: type, owner: str) -> None:
+    for key, note in _ONLY_IN_PYFLINK.items():
+        of, _, name = key.rpartition(".")
+        if of == owner and name.isidentifier() and not name.startswith("_") and not _has(cls, name):
+            setattr(cls, name, _Unavailable(name, note))
+
+
+def _has(cls: type, name: str) -> bool:
+    return any(name in vars(base) for base in cls.__mro__)
+
+
+_answer_for(SaysWhatToUse, "*")
