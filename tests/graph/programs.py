@@ -22,9 +22,10 @@ from holdfast.types.settings import (
 from holdfast.types.typeinfo import Types
 
 
-def settings(**changes: Any) -> JobSettings:
+def settings(checkpoint: CheckpointSettings | None = None, **changes: Any) -> JobSettings:
+    checkpoint = checkpoint or CheckpointSettings()
     return JobSettings(
-        CheckpointSettings(), NoRestartSettings(), BackendSettings(), EpochSettings(), RecoverySettings(), **changes
+        checkpoint, NoRestartSettings(), BackendSettings(), EpochSettings(), RecoverySettings(), **changes
     )
 
 

@@ -22,7 +22,7 @@ from holdfast.errors import JobExecutionError
 from holdfast.runtime.aggregates import Aggregation
 from holdfast.runtime.event_time_column import EventTimeColumn
 from holdfast.runtime.local_aggregation import Combination, Panes
-from holdfast.runtime.windowing.row_path import RowPath
+from holdfast.runtime.row_path import RowPath
 from holdfast.spark import slices
 from holdfast.spark.partial_aggregation import CombiningPlan, plan_to_combine
 from holdfast.types.resolve import resolve

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from concurrent.futures import Future
 from pathlib import Path
 
 import pytest
@@ -23,19 +24,30 @@ def start(directory: Path, mode: str, **changes: str) -> JobClient:
     return counting(given, EPOCHS, FileSink.json(str(directory / "out")))
 
 
-@pytest.mark.parametrize(("mode", "seen"), [("EXACTLY_ONCE", []), ("AT_LEAST_ONCE", counts_of(EPOCHS[:3]))])
-def test_when_rows_are_visible(tmp_path: Path, mode: str, seen: list[tuple[int, int]]) -> None:
-    """Without a checkpoint, before the fourth epoch."""
-    found = []
+#: How many epochs' rows are visible ahead of each epoch, where the fourth has the only checkpoint.
+VISIBLE = {"EXACTLY_ONCE": [0, 0, 0, 0, 4, 4], "AT_LEAST_ONCE": [0, 1, 2, 3, 4, 5]}
+
+
+@pytest.mark.parametrize("mode", VISIBLE)
+def test_rows_become_visible_with_their_checkpoint_or_their_epoch(tmp_path: Path, mode: str) -> None:
+    """In the middle of the job: exactly once, nothing before the checkpoint has completed, then all that it holds."""
+    found: list[list[tuple[int, ...]]] = []
+    with_checkpoint: list[int] = []
+    client: Future[JobClient] = Future()
 
     def look(spec: EpochSpec) -> None:
-        if spec.epoch == 4:
+        if len(found) < len(EPOCHS):
             found.append(published(tmp_path / "out"))
+        if spec.checkpoint is not None:
+            with_checkpoint.append(spec.epoch)
+        if spec.epoch == 3 and spec.attempt == 1:
+            client.result(30).trigger_checkpoint()
 
     with InProcessEngine(before_epoch=look).installed():
-        start(tmp_path, mode, **LATE).get_job_execution_result().result(30)
-    assert found == [seen]
-    assert published(tmp_path / "out") == counts_of(EPOCHS)
+        client.set_result(start(tmp_path, mode, **LATE))
+        client.result().get_job_execution_result().result(30)
+    assert with_checkpoint[0] == 4
+    assert found == [counts_of(EPOCHS[:epochs]) for epochs in VISIBLE[mode]]
 
 
 @pytest.mark.parametrize("mode", ["EXACTLY_ONCE", "AT_LEAST_ONCE"])

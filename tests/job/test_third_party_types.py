@@ -10,12 +10,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from acme_streams.types import Ipv4TypeInfo, Money, MoneyTypeInfo
 
 from holdfast.common import JobClient, Types, WatermarkStrategy
 from holdfast.testing.in_process import InProcessEngine
 from tests.integration.programs import PAIR, Scripted, environment, published
 from tests.job.counting import WatchedSink, settings
-from tests.types.third_party_types.acme_types import Ipv4TypeInfo, Money, MoneyTypeInfo
 
 EPOCHS = [[(host, amount) for host in range(5)] for amount in range(1, 7)]
 PAYMENT = Types.ROW_NAMED(["host", "money"], [Ipv4TypeInfo(), MoneyTypeInfo()])

@@ -18,7 +18,7 @@ from holdfast.datastream.aggregates import Average, Count, Max, Min, Sum
 from holdfast.datastream.connectors.file_system import FileSink
 from holdfast.datastream.window import SlidingEventTimeWindows
 from holdfast.runtime.epoch import EpochSpec
-from holdfast.runtime.windowing.row_path import RowPath, RowsBy
+from holdfast.runtime.row_path import RowPath, RowsBy
 from holdfast.testing.in_process import InProcessEngine
 from tests.integration.programs import Scripted, environment, published
 from tests.job.counting import settings

@@ -19,6 +19,18 @@ def installed(project: Path, folder: Path, **more: Mapping[str, str]) -> Iterato
     """While the block runs, a project with a ``src`` is installed. ``folder`` is for its metadata; ``more`` are
     entry points, by group with ``.`` written ``_``, beside those of its ``pyproject.toml``.
     """
+    describe(project, folder, **more)
+    packages, before = [path.name for path in (project / "src").iterdir()], set(sys.modules)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(project / "src")
+        patch.syspath_prepend(folder)
+        yield
+    for name in [name for name in sys.modules if name.partition(".")[0] in packages and name not in before]:
+        del sys.modules[name]
+
+
+def describe(project: Path, folder: Path, **more: Mapping[str, str]) -> None:
+    """Write the metadata of a project as ``installed`` does."""
     described = tomllib.loads((project / "pyproject.toml").read_text())["project"]
     groups = {group: dict(entries) for group, entries in described["entry-points"].items()}
     for group in groups:
@@ -29,10 +41,3 @@ def installed(project: Path, folder: Path, **more: Mapping[str, str]) -> Iterato
     (info / "METADATA").write_text(head)
     lines = [line for group, entries in groups.items() for line in (f"[{group}]", *map(" = ".join, entries.items()))]
     (info / "entry_points.txt").write_text("\n".join(lines) + "\n")
-    packages = [path.name for path in (project / "src").iterdir()]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(project / "src")
-        patch.syspath_prepend(folder)
-        yield
-    for name in [name for name in sys.modules if name.partition(".")[0] in packages]:
-        del sys.modules[name]

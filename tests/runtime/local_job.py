@@ -43,9 +43,11 @@ def rows_of(acknowledgements: list[Acknowledgement]) -> list[Any]:
     return [row for a in acknowledgements for handle in a.transactions for row in pickle.loads(handle.handle)]
 
 
-def plan_of(program: Program, directory: Path, backend: str = "heap", parallelism: int = 2) -> JobPlan:
+def plan_of(
+    program: Program, directory: Path, backend: str = "heap", parallelism: int = 2, **settings: Any
+) -> JobPlan:
     options = TaskOptions(local_dir=str(directory))
-    return plan_job(program.build(parallelism), load_backend(backend, {}), options).plan
+    return plan_job(program.build(parallelism, **settings), load_backend(backend, {}), options).plan
 
 
 @dataclass

@@ -19,7 +19,7 @@ from holdfast.datastream.window import SlidingEventTimeWindows, TumblingProcessi
 from holdfast.runtime import live_task
 from holdfast.runtime.epoch import Acknowledgement
 from holdfast.runtime.plan import JobPlan
-from holdfast.runtime.windowing.row_path import RowPath
+from holdfast.runtime.row_path import RowPath
 from tests.graph.programs import Program
 from tests.kit.properties import examples
 from tests.runtime.local_job import ListSink, LocalJob, plan_of, rows_of

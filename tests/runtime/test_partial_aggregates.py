@@ -25,6 +25,7 @@ from holdfast.runtime.grouping import combine_partials, combine_rows, merge, row
 from holdfast.runtime.local_aggregation import Combination, Panes
 from holdfast.runtime.partial_aggregates import Partial, PartialFunction
 from holdfast.runtime.partial_columns import Values
+from holdfast.runtime.running_aggregates import Segments, running
 from holdfast.runtime.windowing.known_aggregates import KnownAggregates
 from holdfast.types.arrow import row_reader
 from holdfast.types.columns import Column
@@ -168,6 +169,56 @@ def check(partial: Partial, rows: Rows, cut: int) -> None:
             assert loop is None or not partial.by_column or partial.overflows
         else:
             assert loop is not None and list(map(repr, fold.items())) == list(map(repr, sorted(loop.items())))
+
+
+    check_short_form(partial, rows, cut)
+
+
+def check_short_form(partial: Partial, rows: Rows, cut: int) -> None:
+    """What the short forms of keyed streams do with two values, and with the rows of a key so far."""
+    of_two, step = partial.function.of_two, partial.step()
+    if of_two is None:
+        return
+    place = 1 + FIELDS.index(str(partial.field))
+    given = [(row[0], row[place]) for _, row in rows if row[place] is not None]
+    kept: dict[str, Any] = {}
+    expected = []
+    for key, value in given:
+        if key in kept:
+            before, kept[key] = kept[key], of_two(kept[key], value)
+            assert same_of_two(partial, before, value, kept[key], step)
+        else:
+            kept[key] = value
+        expected.append((key, kept[key]))
+    if partial.type_info == Types.LONG():
+        check_running(partial, given, expected, cut)
+
+
+def same_of_two(partial: Partial, kept: Any, value: Any, found: Any, step: Callable[[Any, Any], Any]) -> bool:
+    """What the table keeps; or, as in PyFlink, what came first: of two zeros, and where one is NaN."""
+    if partial.name.startswith("sum"):
+        result = attempt(lambda: {"": (step(kept, value),)})
+        return result is None or repr(result[""][0]) == repr(found)
+    if kept != kept or value != value or kept == value == 0:
+        return repr(found) == repr(kept)
+    return bool(found == step(kept, value))
+
+
+def check_running(partial: Partial, given: list[tuple[str, int]], expected: list[tuple[str, int]], cut: int) -> None:
+    """The rows behind the cut by column, after those before it one by one."""
+    rest = given[cut:]
+    keys = sorted({key for key, _ in rest})
+    start = pa.array([dict(expected[:cut]).get(key) for key in keys], pa.int64())
+    segments = Segments.of(np.array([keys.index(key) for key, _ in rest], dtype=np.int64))
+    values = np.array([value for _, value in rest], dtype=np.int64)[segments.order]
+    fits = all(-LIMIT <= value < LIMIT for _, value in expected[:cut])
+    found = running(partial.function, values, start, segments) if fits else None
+    wanted = [value for _, value in expected[cut:]]
+    if found is None:
+        most = sum(abs(value) for _, value in given)
+        assert partial.overflows and most * len(given) >= LIMIT, "only a sum that may overflow is left to the loop"
+    else:
+        assert found.tolist() == [wanted[place] for place in segments.order]
 
 
 def exact_sums(partial: Partial, rows: Rows) -> dict[str, int | None]:

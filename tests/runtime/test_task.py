@@ -29,6 +29,7 @@ from holdfast.state.descriptors import ValueStateDescriptor
 from holdfast.state.handles import CheckpointRequest, FileHandle, SnapshotType
 from holdfast.state.snapshot_files import MemorySnapshotWriter
 from holdfast.state.snapshot_io import SnapshotWriter
+from holdfast.types.settings import CheckpointMode, CheckpointSettings
 from holdfast.types.typeinfo import Types
 from tests.graph.programs import Program
 from tests.runtime.local_job import ListSink, LocalJob, plan_of, rows_of
@@ -230,14 +231,18 @@ def test_a_lost_message_fails_the_task(tmp_path: Path) -> None:
         list(TaskRun(plan, 1, 0, job.spec(), lambda: None).run(iter(sent[:-1]), [0]))
 
 
-def test_a_row_behind_a_barrier_fails_the_task_and_is_not_processed(tmp_path: Path) -> None:
-    plan = plan_of(counting(["a", "b"]), tmp_path, parallelism=1)
+@pytest.mark.parametrize("mode", CheckpointMode)
+def test_a_row_behind_a_barrier_fails_the_task_and_is_not_processed(tmp_path: Path, mode: CheckpointMode) -> None:
+    checkpoint = CheckpointSettings(interval_ms=1_000, mode=mode)
+    plan = plan_of(counting(["a", "b"]), tmp_path, parallelism=1, checkpoint=checkpoint)
     job = LocalJob(plan)
-    sent = list(TaskRun(plan, 0, 0, job.spec(), lambda: None).run(iter(()), []))
+    request = CheckpointRequest(1, SnapshotType.CHECKPOINT, 0, 1, 1)
+    spec = job.spec(checkpoint=request, writer=MemorySnapshotWriter())
+    sent = list(TaskRun(plan, 0, 0, spec, lambda: None).run(iter(()), []))
     rows = next(envelope for envelope in sent if envelope.edge >= 0)
     behind = copy(rows)
     behind.sequence = 1 + max(envelope.sequence for envelope in sent)
-    receiver = TaskRun(plan, 1, 0, job.spec(), lambda: None)
+    receiver = TaskRun(plan, 1, 0, spec, lambda: None)
     receiver.start([0])
     for envelope in sent:
         receiver.receive(envelope)

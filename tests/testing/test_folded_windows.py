@@ -16,8 +16,8 @@ from holdfast.datastream import AggregateFunction, OutputTag, ProcessWindowFunct
 from holdfast.datastream.window import CountTrigger, SlidingEventTimeWindows, TumblingEventTimeWindows
 from holdfast.errors import FunctionError
 from holdfast.runtime.envelope import ChannelStatus
+from holdfast.runtime.row_path import RowPath, RowsBy
 from holdfast.runtime.windowing.by_row import FoldingByRow
-from holdfast.runtime.windowing.row_path import RowPath, RowsBy
 from holdfast.runtime.windowing.ways import way_of
 from holdfast.state.descriptors import ValueStateDescriptor
 from holdfast.testing import KeyedOperatorHarness

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from holdfast.common import Row, Types
 from holdfast.datastream.window import SlidingEventTimeWindows, TumblingEventTimeWindows
 from holdfast.datastream.window_functions import CoGroupFunction
-from holdfast.runtime.windowing.row_path import RowPath, RowsBy
+from holdfast.runtime.row_path import RowPath, RowsBy
 from holdfast.testing import ConnectedHarness
 from holdfast.testing.epochs import Epochs
 from tests.kit.properties import examples

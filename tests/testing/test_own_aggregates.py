@@ -12,7 +12,7 @@ from holdfast.common import Row, TypeInformation, Types
 from holdfast.datastream.aggregates import Aggregate, Partial, PartialFunction, Variance
 from holdfast.datastream.window import TumblingEventTimeWindows
 from holdfast.errors import ProgramError
-from holdfast.runtime.windowing.row_path import RowPath, RowsBy
+from holdfast.runtime.row_path import RowPath, RowsBy
 from holdfast.testing import KeyedOperatorHarness
 from holdfast.types.instant import Instant
 

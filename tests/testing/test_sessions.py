@@ -28,7 +28,7 @@ from holdfast.datastream.window import (
     TriggerResult,
 )
 from holdfast.errors import FunctionError, ProgramError
-from holdfast.runtime.windowing.row_path import RowPath, RowsBy
+from holdfast.runtime.row_path import RowPath, RowsBy
 from holdfast.runtime.windowing.ways import way_of
 from holdfast.testing import KeyedOperatorHarness
 from tests.kit.properties import examples

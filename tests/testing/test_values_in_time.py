@@ -25,7 +25,7 @@ from holdfast.datastream.window import (
     TumblingProcessingTimeWindows,
 )
 from holdfast.errors import ProgramError
-from holdfast.runtime.windowing.row_path import RowPath, RowsBy
+from holdfast.runtime.row_path import RowPath, RowsBy
 from tests.kit.properties import examples
 from tests.testing.test_windows_by_column import (
     LATE,

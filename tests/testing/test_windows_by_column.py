@@ -29,7 +29,7 @@ from holdfast.datastream.window import (
 )
 from holdfast.errors import FunctionError, ProgramError
 from holdfast.runtime.local_aggregation import Panes
-from holdfast.runtime.windowing.row_path import RowPath, RowsBy
+from holdfast.runtime.row_path import RowPath, RowsBy
 from holdfast.runtime.windowing.row_taker import OneByOne
 from holdfast.runtime.windowing.ways import way_of
 from holdfast.testing import KeyedOperatorHarness, OperatorHarness

@@ -1,36 +1,46 @@
-"""Whole jobs whose backend, sink, window assigner and aggregate are another project's."""
+"""Whole jobs whose backend, sink, window assigner, type of keys and aggregates are another project's."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable
+from ipaddress import IPv4Address
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from holdfast.checkpoint.storage import open_snapshot
-from holdfast.common import Configuration, Types, WatermarkStrategy
+from holdfast.common import Configuration, Row, Types, WatermarkStrategy
 from holdfast.common.job_client import JobClient
 from holdfast.common.watermark_strategy import TimestampAssigner
 from holdfast.datastream import StreamExecutionEnvironment
 from holdfast.runtime.epoch import EpochSpec
 from holdfast.testing import InProcessEngine, TestSource
 
-READING = Types.TUPLE([Types.STRING(), Types.LONG(), Types.LONG()])
+if TYPE_CHECKING:
+    from acme_streams.sink import ShelfSink
+
 SPREAD = Types.TUPLE([Types.STRING(), Types.LONG()])
-EXTREMES = Types.TUPLE([Types.STRING(), Types.LONG(), Types.LONG()])
 HOUR = 3_600_000
 
-#: Name, value and time of three sensors, every half an hour of two days.
-READINGS = [(f"s{at % 3}", at * 37 % 101, at * HOUR // 2) for at in range(96)]
+#: Address, value and time of three sensors, every half an hour of two days.
+READINGS = [Row(IPv4Address(f"10.0.0.{at % 3}"), at * 37 % 101, at * HOUR // 2) for at in range(96)]
 
 
 class Times(TimestampAssigner):
-    def extract_timestamp(self, value: tuple[str, int, int], record_timestamp: int) -> int:
-        return value[2]
+    def extract_timestamp(self, value: Row, record_timestamp: int) -> int:
+        time: int = value[2]
+        return time
 
 
-def start(directory: Path, sink: Any, items: list[Any], **settings: str) -> JobClient:
-    from acme_streams.aggregates import Spread
+def as_text(result: Any) -> tuple[str, int]:
+    """The sensor and, last of the row, what was computed."""
+    return str(result[0]), result[-1]
+
+
+def start(directory: Path, items: list[Any], **settings: str) -> JobClient:
+    """Publishes the spread of each shift, by a function of rows and by a known aggregate, and of all rows so far."""
+    from acme_streams.aggregates import Range, Spread
+    from acme_streams.types import Ipv4TypeInfo
     from acme_streams.windows import ShiftWindows
 
     given = {
@@ -50,20 +60,44 @@ def start(directory: Path, sink: Any, items: list[Any], **settings: str) -> JobC
     }
     env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(given))
     strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Times())
-    readings = env.from_source(TestSource(items, READING), strategy, "readings").uid("readings")
-    keyed = readings.key_by(lambda reading: reading[0], Types.STRING())
-    spreads = keyed.window(ShiftWindows()).aggregate(Spread(), accumulator_type=EXTREMES, output_type=SPREAD)
-    spreads.uid("spreads").sink_to(sink).uid("shelf")
+    address, long = Ipv4TypeInfo(), Types.LONG()
+    reading = Types.ROW_NAMED(["sensor", "value", "time"], [address, long, long])
+    keyed = env.from_source(TestSource(items, reading), strategy, "readings").uid("readings").key_by("sensor")
+    windows, extremes = keyed.window(ShiftWindows()), Types.TUPLE([address, long, long])
+    results = {
+        "spreads": windows.aggregate(Spread(), accumulator_type=extremes, output_type=Types.TUPLE([address, long])),
+        "ranges": windows.aggregate(range=Range("value")),
+        "totals": keyed.aggregate(range=Range("value")),
+    }
+    for name, result in results.items():
+        texts = result.uid(name).map(as_text, SPREAD).uid(f"{name} as text")
+        texts.sink_to(shelf(directory, name)).uid(f"{name} shelf")
     return env.execute_async("shifts")
+
+
+def shelf(directory: Path, name: str) -> ShelfSink:
+    from acme_streams.sink import ShelfSink
+
+    return ShelfSink(directory / name)
 
 
 def expected() -> list[list[Any]]:
     """By plain dictionaries."""
     shifts: dict[tuple[str, int, int], list[int]] = defaultdict(list)
-    for name, value, time in READINGS:
+    for sensor, value, time in READINGS:
         day, hour = divmod(time // HOUR, 24)
-        shifts[name, day, sum(hour >= bound for bound in (6, 14, 22))].append(value)
-    return sorted([name, max(values) - min(values)] for (name, _, _), values in shifts.items())
+        shifts[str(sensor), day, sum(hour >= bound for bound in (6, 14, 22))].append(value)
+    return sorted([sensor, max(values) - min(values)] for (sensor, _, _), values in shifts.items())
+
+
+def check(directory: Path) -> None:
+    for name in ("spreads", "ranges"):
+        assert sorted(shelf(directory, name).published()) == expected()
+    widest: dict[str, int] = {}
+    for sensor, total in shelf(directory, "totals").published():
+        widest[sensor] = max(total, widest.get(sensor, 0))
+    values = {str(sensor): [reading[1] for reading in READINGS if reading[0] == sensor] for sensor, _, _ in READINGS}
+    assert widest == {sensor: max(some) - min(some) for sensor, some in values.items()}
 
 
 def in_epochs(*end: Any) -> list[Any]:
@@ -87,27 +121,22 @@ def losing(attempts: int) -> Callable[[EpochSpec], None]:
 
 
 def test_a_job_goes_through_failures(tmp_path: Path) -> None:
-    from acme_streams.sink import ShelfSink
-
-    sink = ShelfSink(tmp_path / "shelf")
     with InProcessEngine(after_epoch=losing(3)).installed() as engine:
-        client = start(tmp_path, sink, in_epochs(TestSource.ABORT, TestSource.END))
+        client = start(tmp_path, in_epochs(TestSource.ABORT, TestSource.END))
         client.get_job_execution_result().result(60)
     assert max(attempt for attempt, _ in engine.epochs) == 5
-    assert sorted(sink.published()) == expected()
-    assert list(sink.open_transactions("shifts")) == []
+    check(tmp_path)
+    for name in ("spreads", "ranges", "totals"):
+        assert list(shelf(tmp_path, name).open_transactions("shifts")) == []
 
 
 def test_another_backend_goes_on_from_its_images(tmp_path: Path) -> None:
     """With another parallelism: entries are read from the images, by key groups."""
-    from acme_streams.sink import ShelfSink
-
-    sink = ShelfSink(tmp_path / "shelf")
     engine = InProcessEngine()
     engine.after_epoch = lambda spec: engine.control.cancel() if spec.epoch == 12 else None
     with engine.installed():
         # Every checkpoint is an image then, and none a few changed keys on top of an early one.
-        client = start(tmp_path, sink, in_epochs(), **{"execution.checkpointing.incremental": "false"})
+        client = start(tmp_path, in_epochs(), **{"execution.checkpointing.incremental": "false"})
         client.get_job_execution_result().exception(60)
     (path,) = (tmp_path / "chk" / "shifts").glob("chk-*")
     written, _ = open_snapshot(str(path))
@@ -118,9 +147,9 @@ def test_another_backend_goes_on_from_its_images(tmp_path: Path) -> None:
         if subtask.keyed is not None and subtask.keyed.native is not None
     }
     assert engines == {"acme"}
-    assert len(sink.published()) < len(expected())
+    assert len(shelf(tmp_path, "spreads").published()) < len(expected())
     with InProcessEngine(default_parallelism=3).installed():
         other = {"holdfast.job-id": "later", "state.backend.type": "heap", "execution.state-recovery.path": str(path)}
-        client = start(tmp_path, sink, in_epochs(TestSource.END), **other)
+        client = start(tmp_path, in_epochs(TestSource.END), **other)
         client.get_job_execution_result().result(60)
-    assert sorted(sink.published()) == expected()
+    check(tmp_path)

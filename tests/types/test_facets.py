@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Sequence
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -214,6 +215,49 @@ def test_keys_that_arrow_tells_apart(sample: TypeSample) -> None:
         encoded = list(map(KeyCodec.for_type(sample.type_info).encode, keys))
         codes = column_of(sample.type_info, keys).dictionary_encode().indices.to_pylist()
         assert codes == [encoded.index(data) for data in encoded]
+
+
+@each_type
+def test_keys_that_arrow_groups(sample: TypeSample) -> None:
+    """Equal keys are alike in the column that is grouped, and others are not."""
+    if not sample.type_info.groups_in_arrow:
+        return
+    keys = [*keys_of(sample), *keys_of(sample)]
+    assert keys, "a type whose columns are grouped is one of keys"
+    assert groups(sample.type_info, keys) == len(set(map(KeyCodec.for_type(sample.type_info).encode, keys)))
+
+
+def groups(type_info: TypeInformation, keys: list[Any]) -> int:
+    column = type_info.key_form().same_column(column_of(type_info, keys))
+    return len(pa.table({"key": column}).group_by("key").aggregate([]))
+
+
+@pytest.mark.parametrize(
+    ("name", "keys"),
+    [
+        ("DOUBLE", [0.0, -0.0]),
+        ("FLOAT", [0.0, -0.0]),
+        ("BIG_DEC", [Decimal("1.0"), Decimal("1.00")]),
+        ("DECIMAL", [Decimal(1), 1]),
+    ],
+)
+def test_equal_keys_of_different_looks_are_one_group(name: str, keys: list[Any]) -> None:
+    assert groups(TYPES[name].type_info, keys) == 1
+
+
+def test_types_that_arrow_does_not_group_are_those_of_several_values() -> None:
+    others = {name for name, sample in ALL.items() if not sample.type_info.groups_in_arrow}
+    assert others.isdisjoint({"STRING", "DOUBLE", "DECIMAL", "BIG_DEC", "SQL_TIME", "INSTANT", "IPV4"})
+    assert others >= {"MONEY", "PICKLED", "LIST", "TUPLE", "MAP"}
+    assert all(ALL[name].type_info.parts or not ALL[name].type_info.declared for name in others)
+
+
+@each_type
+def test_numbers_without_limit_are_text_in_arrow(sample: TypeSample) -> None:
+    if sample.type_info.unlimited:
+        assert pa.types.is_string(sample.type_info.arrow_type())
+    numbers = all(isinstance(value, int | Decimal) for value in sample.values)
+    assert sample.type_info.unlimited == (numbers and pa.types.is_string(sample.type_info.arrow_type()))
 
 
 @each_type

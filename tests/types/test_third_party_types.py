@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from acme_streams.types import Ipv4TypeInfo, Money, MoneyTypeInfo
 
 from holdfast.common.typeinfo import LogicalTypeInfo, TypeInformation, Types, register_type
 from holdfast.datastream import KeyedProcessFunction, RuntimeContext
@@ -23,8 +24,8 @@ from holdfast.types.arrow import row_writer, schema_of
 from holdfast.types.avro import avro_type
 from holdfast.types.ddl import parse_ddl
 from holdfast.types.resolve import resolve
+from tests.kit.installed import ACME, describe
 from tests.types.samples import TypeSample
-from tests.types.third_party_types.acme_types import Ipv4TypeInfo, Money, MoneyTypeInfo
 
 IPV4, MONEY = Ipv4TypeInfo(), MoneyTypeInfo()
 HOST, OTHER = IPv4Address("10.0.0.1"), IPv4Address("255.255.255.255")
@@ -37,7 +38,7 @@ ACME_TYPES: dict[str, TypeSample] = {
     "MONEY": TypeSample(MONEY, [Money(Decimal("1.50"), "EUR"), Money(Decimal("-3.00"), "CHF")], python=[Money]),
 }
 
-PACKAGE = Path(__file__).parent / "third_party_types"
+MODULE = ACME / "src" / "acme_streams" / "types.py"
 ENTRY_POINTS = """[holdfast.types]
 acme.ipv4 = acme_types:Ipv4TypeInfo
 acme.money = acme_types:MoneyTypeInfo
@@ -52,9 +53,10 @@ ASKS = {
 
 
 def ask(directory: Path, what: str) -> str:
+    """What a process prints that finds what is in a directory."""
     program = (
         "import sys\nfrom holdfast.common.typeinfo import TypeInformation, resolve\n"
-        f"assert 'acme_types' not in sys.modules\nprint({what})"
+        f"assert not {{'acme_types', 'acme_streams'}} & sys.modules.keys()\nprint({what})"
     )
     ran = subprocess.run(
         [sys.executable, "-c", program],
@@ -67,8 +69,8 @@ def ask(directory: Path, what: str) -> str:
 
 
 def install(directory: Path, entry_points: str) -> None:
-    """As an installer leaves the package: its module, and its metadata beside it."""
-    (directory / "acme_types.py").write_text((PACKAGE / "acme_types.py").read_text())
+    """As an installer leaves a package of one module: that, and its metadata beside it."""
+    (directory / "acme_types.py").write_text(MODULE.read_text())
     info = directory / "acme_types-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: acme-types\nVersion: 1.0\n")
@@ -77,7 +79,7 @@ def install(directory: Path, entry_points: str) -> None:
 
 @pytest.mark.parametrize("what", ASKS.values(), ids=ASKS.keys())
 def test_an_installed_type_is_found_by_each_of_its_names(tmp_path: Path, what: str) -> None:
-    install(tmp_path, ENTRY_POINTS)
+    describe(ACME, tmp_path)
     assert ask(tmp_path, what) == "IPV4\n"
 
 

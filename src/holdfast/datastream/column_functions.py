@@ -11,12 +11,7 @@ from holdfast.runtime.aggregates import Aggregate, Aggregation
 from holdfast.runtime.windowing.assigners import WindowAssigner
 from holdfast.runtime.windowing.known_aggregates import WINDOW_COLUMNS, WindowAggregation
 from holdfast.runtime.windowing.serializers import TimeWindowSerializer
-from holdfast.types.typeinfo import (
-    BasicTypeInfo,
-    DecimalTypeInfo,
-    FieldsTypeInfo,
-    TypeInformation,
-)
+from holdfast.types.typeinfo import FieldsTypeInfo, TypeInformation
 
 
 def check_columns(row_type: TypeInformation, key_type: TypeInformation, output_type: TypeInformation) -> None:
@@ -98,10 +93,11 @@ def _aggregation(row_type: TypeInformation, key_columns: tuple[str, ...], aggreg
         )
     types = dict(zip(row_type.field_names, row_type.field_types, strict=True))
     for column in key_columns:
-        if not isinstance(types[column], (BasicTypeInfo, DecimalTypeInfo)):
+        if not types[column].groups_in_arrow:
             raise ProgramError(
                 f"aggregate(): the column '{column}' of the key is {types[column].describe()}; rows are grouped by "
-                "numbers, text, bytes, booleans, dates and times. Use reduce() or process() for others."
+                "numbers, text, bytes, booleans, dates and times, and what is stored as one of these. Use reduce() or "
+                "process() for others."
             )
     if not aggregates:
         raise ProgramError('aggregate() takes what to compute, by name: aggregate(rows=Count(), total=Sum("price")).')

@@ -23,7 +23,7 @@ from holdfast.datastream.functions import (
 from holdfast.datastream.joined_streams import CoGroupedStreams, IntervalJoin, JoinedStreams
 from holdfast.datastream.key_selection import custom_partitioner, field_types, key_by_of
 from holdfast.datastream.key_versions import KeyVersions
-from holdfast.datastream.keyed_aggregations import ShortForms, works_by_column
+from holdfast.datastream.keyed_aggregations import ShortForms
 from holdfast.datastream.operator_settings import StreamSettings
 from holdfast.datastream.stream_ends import DataStreamSink, StreamEnds
 from holdfast.datastream.windowed_stream import AllWindowedStream, WindowedStream, count_windows
@@ -37,7 +37,7 @@ from holdfast.runtime.local_aggregation import Combination
 from holdfast.runtime.output_tag import OutputTag
 from holdfast.runtime.partitioners import Broadcast, Forward, Global, Partitioner, Rebalance, Rescale, Shuffle
 from holdfast.runtime.plan import OperatorFactory
-from holdfast.runtime.running_aggregates import RunningOperator
+from holdfast.runtime.running_aggregates import reduce_operator
 from holdfast.runtime.stream_operator import StreamOperator, StreamOperatorHost, keyed_stream_operator_host
 from holdfast.runtime.watermarks import TimestampsAndWatermarksOperator
 from holdfast.runtime.windowing.assigners import WindowAssigner
@@ -333,8 +333,8 @@ class KeyedStream(DataStream, KeyVersions, ShortForms):
         return self._add(operator_name, keyed_stream_operator_host, operator, output_type)
 
     def reduce(self, func: Any) -> DataStream:
-        by_column = works_by_column(func, self.get_type(), self.get_key_type())
-        return self._add("Reduce", RunningOperator if by_column else keyed.ReduceOperator, func, self.get_type())
+        factory = reduce_operator(func, self.get_type(), self.get_key_type(), self._environment.row_path)
+        return self._add("Reduce", factory, func, self.get_type())
 
     def aggregate(self, **aggregates: Aggregate) -> DataStream:
         """Known aggregates of each key, kept and merged by column: ``aggregate(orders=Count(), revenue=Sum("price"))``.

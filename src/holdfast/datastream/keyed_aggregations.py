@@ -4,36 +4,18 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
-from copy import copy
-from dataclasses import dataclass
-from operator import gt, lt
 from typing import TYPE_CHECKING, Any
 
 from holdfast.datastream.functions import FlatMapFunction, RuntimeContext, WrappingFunction
 from holdfast.errors import ProgramError
-from holdfast.runtime.partial_aggregates import WHOLE_MAX, WHOLE_MIN, WHOLE_SUM, PartialFunction
+from holdfast.runtime.field_reducers import VALUE_REDUCERS, FieldReducer
 from holdfast.state.descriptors import ValueStateDescriptor
 from holdfast.types.resolve import resolve
 from holdfast.types.row import Row
-from holdfast.types.typeinfo import (
-    FieldsTypeInfo,
-    RowTypeInfo,
-    TupleTypeInfo,
-    TypeInformation,
-)
+from holdfast.types.typeinfo import FieldsTypeInfo, TypeInformation
 
 if TYPE_CHECKING:
     from holdfast.datastream.data_stream import DataStream
-
-
-def _with_field(row: Any, index: Any, value: Any) -> Any:
-    if isinstance(row, Row):
-        changed = copy(row)
-        changed[index] = value
-        return changed
-    fields = list(row)
-    fields[index] = value
-    return tuple(fields)
 
 
 def field_reducer(kind: str, position: int | str, row_type: TypeInformation) -> Callable[[Any, Any], Any]:
@@ -47,7 +29,7 @@ def field_reducer(kind: str, position: int | str, row_type: TypeInformation) -> 
     if not isinstance(row_type, FieldsTypeInfo):
         if position != 0:
             raise ProgramError(f"The rows ({row_type.describe()}) have no fields; leave the position {position!r} out.")
-        return _VALUE_REDUCERS[kind]
+        return VALUE_REDUCERS[kind]
     names = list(row_type.field_names)
     if position not in names and not (isinstance(position, int) and 0 <= position < len(names)):
         raise ProgramError(
@@ -57,51 +39,9 @@ def field_reducer(kind: str, position: int | str, row_type: TypeInformation) -> 
     return FieldReducer(kind, names.index(position) if isinstance(position, str) else position)
 
 
-#: The forms that change one field, which are partial aggregates of it.
-_PARTIALS = {"Sum": WHOLE_SUM, "Min": WHOLE_MIN, "Max": WHOLE_MAX}
-
-_VALUE_REDUCERS: dict[str, Callable[[Any, Any], Any]] = {
-    **{kind: function.of_two for kind, function in _PARTIALS.items() if function.of_two is not None},
-    "Min By": min,
-    "Max By": max,
-}
-
-
-@dataclass(frozen=True)
-class FieldReducer:
-    """A reduce function that says what it does, for whoever can do it by column."""
-
-    kind: str
-    index: Any
-
-    @property
-    def partial(self) -> PartialFunction:
-        """What is done with the field, by column too."""
-        return _PARTIALS[self.kind]
-
-    def __call__(self, a: Any, b: Any) -> Any:
-        kind, index = self.kind, self.index
-        if kind in _BETTER:
-            return b if _BETTER[kind](b[index], a[index]) else a
-        return _with_field(a, index, _VALUE_REDUCERS[kind](a[index], b[index]))
-
-
-#: The forms that take the whole row.
-_BETTER: dict[str, Callable[[Any, Any], bool]] = {"Min By": lt, "Max By": gt}
-
-
-def works_by_column(reducer: Any, row_type: TypeInformation, key_type: TypeInformation) -> bool:
-    """Whether its results can be computed by column, exactly: of integers, in rows whose keys have a column too."""
-    if not isinstance(reducer, FieldReducer) or reducer.kind not in _PARTIALS:
-        return False
-    if not isinstance(row_type, (TupleTypeInfo, RowTypeInfo)):
-        return False
-    return row_type.field_types[reducer.index].number is int and key_type.key_in_arrow
-
-
 def _undeclared_reducer(kind: str, position: int | str) -> Callable[[Any, Any], Any]:
     """The reducer of a stream without a type: its rows say what they are."""
-    of_fields, of_values = FieldReducer(kind, position), _VALUE_REDUCERS[kind]
+    of_fields, of_values = FieldReducer(kind, position), VALUE_REDUCERS[kind]
 
     def reduce(a: Any, b: Any) -> Any:
         return of_fields(a, b) if isinstance(a, (tuple, list, Row)) else of_values(a, b)

@@ -42,8 +42,8 @@ from holdfast.graph.stream_graph import Connection, Node, StreamGraph
 from holdfast.runtime.endpoints import SourceOperator
 from holdfast.runtime.event_time_column import EventTimeColumn
 from holdfast.runtime.plan import OperatorFactory
+from holdfast.runtime.row_path import RowPath
 from holdfast.runtime.source import Source, SourceFunction
-from holdfast.runtime.windowing.row_path import RowPath
 from holdfast.spark.frames import check_data_frame
 from holdfast.types.resolve import resolve
 from holdfast.types.typeinfo import TypeInformation

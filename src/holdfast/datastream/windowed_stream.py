@@ -18,6 +18,7 @@ from holdfast.errors import ProgramError
 from holdfast.graph.stream_graph import KeyBy
 from holdfast.runtime.aggregates import Aggregate
 from holdfast.runtime.output_tag import OutputTag
+from holdfast.runtime.row_path import RowPath
 from holdfast.runtime.windowing.assigners import MergingWindowAssigner, WindowAssigner
 from holdfast.runtime.windowing.co_group import Sides
 from holdfast.runtime.windowing.contents import Aggregated, Contents, Evicted, Known, Listed, Reduced
@@ -35,7 +36,6 @@ from holdfast.runtime.windowing.functions import (
 )
 from holdfast.runtime.windowing.known_aggregates import GiveRow, KnownAggregates
 from holdfast.runtime.windowing.operator import WindowOperator
-from holdfast.runtime.windowing.row_path import RowPath
 from holdfast.runtime.windowing.triggers import Trigger
 from holdfast.runtime.windowing.ways import combined_on_the_way
 from holdfast.runtime.windowing.window_spec import WindowSpec

@@ -58,7 +58,8 @@ class PartialFunction:
     merge: Step = field(compare=False)
     #: What is kept of no values.
     empty: Any = field(default=None, compare=False)
-    #: Two values that are there, where the step is nothing else.
+    #: What PyFlink's short forms (``keyed.min(1)``) make of what they kept and a value, neither of them null. It is the
+    #: step, but that it knows no numbers: beside NaN, and of two zeros, what came first stays, as in PyFlink.
     of_two: Step | None = field(default=None, compare=False)
     overflow: Overflow = field(default=Overflow.NEVER, compare=False)
     #: The result is the same, to the last bit, in whatever order values come: rows of windows may be combined then.

@@ -11,7 +11,7 @@ from holdfast.errors import ProgramError
 from holdfast.runtime.batch import Batch
 from holdfast.runtime.query import View
 from holdfast.types.arrow import schema_of
-from holdfast.types.information import BasicType, BasicTypeInfo, TypeInformation
+from holdfast.types.information import TypeInformation
 
 #: As Spark has it: microseconds, in no zone of their own.
 _EVENT_TIME = pa.timestamp("us", tz="UTC")
@@ -28,8 +28,6 @@ _PLAIN: dict[pa.DataType, DataType] = {
     pa.binary(): spark_types.BinaryType(),
     pa.date32(): spark_types.DateType(),
 }
-#: Numbers without limit, which are texts in Arrow and would be texts in SQL.
-_UNLIMITED = (BasicType.BIG_INT, BasicType.BIG_DEC)
 
 
 class ViewColumns:
@@ -71,7 +69,7 @@ def _check(view: View, type_info: TypeInformation) -> None:
             f"The stream of the view '{view.name}' has the type {view.row_type.describe()}, whose values are pickled: "
             "SQL could not read them. Declare the type of its rows (output_type=..., type_info=...)."
         )
-    if isinstance(type_info, BasicTypeInfo) and type_info.basic in _UNLIMITED:
+    if type_info.unlimited:
         raise ProgramError(
             f"The stream of the view '{view.name}' has the type {view.row_type.describe()}, and SQL has no numbers "
             f"without limit ({type_info.describe()}). Declare 'decimal(38, 18)' or another decimal."

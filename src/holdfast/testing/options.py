@@ -8,7 +8,7 @@ from typing import Any, TypedDict
 
 from holdfast.errors import ProgramError
 from holdfast.runtime.output_tag import OutputTag
-from holdfast.runtime.windowing.row_path import RowPath
+from holdfast.runtime.row_path import RowPath
 from holdfast.state.descriptors import MapStateDescriptor
 from holdfast.testing.clock import ManualClock
 from holdfast.testing.snapshot import HarnessSnapshot
@@ -60,7 +60,7 @@ class Setup:
     clock: ManualClock = field(default_factory=ManualClock)
     #: What ``get_job_parameter`` finds.
     parameters: Mapping[str, str] = field(default_factory=dict)
-    #: The way that rows take into windows, and its limits. All ways give the same.
+    #: The way that rows take into windows and ``reduce()``, and its limits. All ways give the same.
     row_path: RowPath = field(default_factory=RowPath)
     #: What the subtask starts from, of all subtasks that there were; ``restore`` sets it.
     snapshot: HarnessSnapshot | None = None

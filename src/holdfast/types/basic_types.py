@@ -86,6 +86,7 @@ class Description:
     number: type | None = None
     in_numpy: bool = False
     key_in_arrow: bool = False
+    unlimited: bool = False
     python: tuple[type, ...] = ()
     ddl: tuple[str, ...] = ()
     #: Words of DDL with a length, which says nothing about how values are stored.
@@ -250,6 +251,7 @@ DESCRIPTIONS: dict[BasicType, Description] = {
         refused=(bool,),
         read=arrow_read.mapped(int),
         to_arrow=str,
+        unlimited=True,
     ),
     BasicType.BIG_DEC: Description(
         pa.string(),
@@ -262,6 +264,7 @@ DESCRIPTIONS: dict[BasicType, Description] = {
         refused=(bool,),
         read=arrow_read.mapped(decimal.Decimal),
         to_arrow=str,
+        unlimited=True,
         python=(decimal.Decimal,),
     ),
     BasicType.INSTANT: Description(

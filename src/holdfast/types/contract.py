@@ -155,6 +155,11 @@ class TypeInformation(SaysWhatToUse, ABC):
         """The class of values that are numbers of a fixed width: int or float."""
         return None
 
+    @property
+    def unlimited(self) -> bool:
+        """Whether values are numbers without limit, which are text in Arrow."""
+        return False
+
     # -- keys
 
     def key_form(self) -> KeyForm:
@@ -171,6 +176,11 @@ class TypeInformation(SaysWhatToUse, ABC):
     @property
     def key_in_arrow(self) -> bool:
         """Whether two keys are the same exactly when Arrow says so."""
+        return False
+
+    @property
+    def groups_in_arrow(self) -> bool:
+        """Whether Arrow groups rows by a column of such keys; ``KeyForm.same_column`` makes equal ones alike for it."""
         return False
 
     # -- changes between two runs of a program (see type_changes.py), each from another type

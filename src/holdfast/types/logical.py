@@ -149,6 +149,10 @@ class LogicalTypeInfo(TypeInformation):
     def key_column(self) -> Column:
         return self.stored_as.key_column()
 
+    @property
+    def groups_in_arrow(self) -> bool:
+        return self.stored_as.groups_in_arrow
+
     def change_from(self, old: TypeInformation) -> Change | None:
         """As what it is stored as may change."""
         return change_between(old.stored_as, self.stored_as) if _alike(old, self) else None

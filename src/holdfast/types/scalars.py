@@ -126,6 +126,10 @@ class BasicTypeInfo(TypeInformation):
     def number(self) -> type | None:
         return self._description.number
 
+    @property
+    def unlimited(self) -> bool:
+        return self._description.unlimited
+
     def key_form(self) -> KeyForm:
         return self._description.key(self.basic.name)
 
@@ -135,6 +139,10 @@ class BasicTypeInfo(TypeInformation):
     @property
     def key_in_arrow(self) -> bool:
         return self._description.key_in_arrow
+
+    @property
+    def groups_in_arrow(self) -> bool:
+        return True
 
     def change_from(self, old: TypeInformation) -> Change | None:
         return same if isinstance(old, BasicTypeInfo) and self.basic in old._description.wider else None
@@ -206,6 +214,10 @@ class DecimalTypeInfo(TypeInformation):
 
     def key_column(self) -> Column:
         return table_scalars.key_decimals(self.arrow_type(), self.scale)
+
+    @property
+    def groups_in_arrow(self) -> bool:
+        return True
 
     def change_from(self, old: TypeInformation) -> Change | None:
         if not isinstance(old, DecimalTypeInfo):

@@ -152,6 +152,17 @@ def extremes(env, out):
     return keyed(env).min(1).union(keyed(env).max(1))
 
 
+REALS = [("nan first", float("nan")), ("nan first", 1.0), ("nan last", 1.0), ("nan last", float("nan"))]
+ZEROS = [("plus first", 0.0), ("plus first", -0.0), ("minus first", -0.0), ("minus first", 0.0)]
+
+
+@program()
+def extremes_of_reals(env, out):
+    rows = env.from_collection(REALS + ZEROS, Types.TUPLE([Types.STRING(), Types.DOUBLE()]))
+    by_key = rows.key_by(lambda row: row[0], key_type=Types.STRING())
+    return by_key.min(1).union(by_key.max(1))
+
+
 @program()
 def rows_of_extremes(env, out):
     return keyed(env).min_by(1).union(keyed(env).max_by(1))

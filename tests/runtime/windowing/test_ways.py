@@ -19,8 +19,8 @@ from holdfast.datastream.window import (
 )
 from holdfast.datastream.window_functions import WindowFunction
 from holdfast.errors import ProgramError
+from holdfast.runtime.row_path import RowPath, RowsBy
 from holdfast.runtime.windowing.operator import WindowOperator
-from holdfast.runtime.windowing.row_path import RowPath, RowsBy
 from holdfast.runtime.windowing.ways import way_of
 
 ONE, BATCH, COLUMN, SESSION = RowsBy

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, cast
 
 from holdfast.errors import ProgramError
 from holdfast.runtime.local_aggregation import FAR, Combination
+from holdfast.runtime.row_path import RowsBy
 from holdfast.runtime.windowing.batches_first import BatchesFirst
 from holdfast.runtime.windowing.by_column import FoldingByColumn
 from holdfast.runtime.windowing.by_row import FoldingByRow
 from holdfast.runtime.windowing.contents import Evicted, Known, Listed
 from holdfast.runtime.windowing.fixed_windows import FixedBatches
-from holdfast.runtime.windowing.row_path import RowsBy
 from holdfast.runtime.windowing.row_taker import OneByOne, RowTaker
 from holdfast.runtime.windowing.session_windows import (
     DynamicEventTimeSessionWindows,

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from holdfast.runtime.output_tag import OutputTag
+from holdfast.runtime.row_path import RowPath
 from holdfast.runtime.windowing.assigners import WindowAssigner
 from holdfast.runtime.windowing.co_group import Sides
 from holdfast.runtime.windowing.contents import Contents
 from holdfast.runtime.windowing.functions import WindowProcess
-from holdfast.runtime.windowing.row_path import RowPath
 from holdfast.runtime.windowing.triggers import Trigger
 
 

@@ -1,4 +1,6 @@
-"""Which way rows take into their windows: what is left open is chosen by ``ways.py``."""
+"""Which way rows take into windows and into ``reduce()``. What is left open is chosen by ``way_of`` (windowing/ways.py)
+and ``reduce_operator`` (running_aggregates.py).
+"""
 
 from __future__ import annotations
 
@@ -7,13 +9,13 @@ from enum import Enum
 
 
 class RowsBy(Enum):
-    """A way that rows take into their windows. All of them give the same, and go on with each other's state."""
+    """A way that rows take. All of them give the same, and go on with each other's state."""
 
-    #: One row after the other, whatever the windows are.
+    #: One row after the other, whatever the windows or the function are.
     ONE = "one by one"
-    #: All rows of a batch before event time goes on between them.
+    #: Into windows, all rows of a batch before event time goes on between them.
     BATCH = "a batch first"
-    #: As ``BATCH``, without a loop over the rows.
+    #: A batch without a loop over its rows.
     COLUMN = "by column"
     #: As ``BATCH``, for windows that merge.
     SESSION = "sessions, a batch at a time"

@@ -1,4 +1,4 @@
-"""Types as another package would add them: internet addresses, and amounts of money, which can be changed in place."""
+"""Types: internet addresses, and amounts of money, which can be changed in place."""
 
 from __future__ import annotations
 
