@@ -74,7 +74,7 @@ class ExecutorWatch:
         )
 
     def _warn(self) -> None:
-        """Of an epoch that counts all the same: the application is there, and a loss would not be seen."""
+        """Say once that a loss would not be seen. The epoch counts all the same: the application is there."""
         if self._unknown is not None and not self._warned:
             self._warned = True
             logger.warning(
