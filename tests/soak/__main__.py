@@ -99,7 +99,7 @@ class _Kills:
             self.drivers += 1
         elif passed >= self._next and not self._calm[0] <= passed < self._calm[1]:
             self._next = passed + self._every * self._chance.uniform(0.5, 1.5)
-            workers = wait_until(lambda: self._target.workers() or None, 120, "Python workers")
+            workers = wait_until(lambda: self._target.workers() or None, 300, "Python workers")
             self.workers += self._chance.choice(workers).kill()
 
 

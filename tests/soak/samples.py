@@ -13,8 +13,8 @@ from holdfast.testing.chaos.processes import Process, descendants
 
 _MEGABYTE = 1 << 20
 _HOUR = 3600.0
-#: A process that was seen for less is not judged by.
-_FEWEST = 8
+#: A process that was seen for less is not judged by: a quarter of it has to be longer than a restart.
+_FEWEST = 24
 
 
 class ProcessFigures(msgspec.Struct, frozen=True):

@@ -33,9 +33,9 @@ def test_what_stays_as_it_is_breaks_no_bound() -> None:
     ("changes", "told"),
     [
         (lambda minute: {"megabytes": 100 + minute / 20}, "megabytes of driver 1"),
-        (lambda minute: {"descriptors": 9 + minute // 3}, "descriptors of driver 1"),
-        (lambda minute: {"files": 5 + 5 * minute}, "files in local"),
-        (lambda minute: {"sockets": 1 + minute // 10}, "sockets"),
+        (lambda minute: {"descriptors": 9 + minute // 30}, "descriptors of driver 1"),
+        (lambda minute: {"files": 5 + minute}, "files in local"),
+        (lambda minute: {"sockets": 1 + minute // 60}, "sockets"),
     ],
 )
 def test_what_grows_is_told(changes, told) -> None:
