@@ -39,7 +39,7 @@ def test_a_trigger_that_reached_the_job_does_not_expire(tmp_path: Path, monkeypa
             expiries.append(expire)
 
         def start(self) -> None:
-            """By hand."""
+            """A savepoint that was asked for by hand."""
 
         def cancel(self) -> None:
             """Too late."""

@@ -107,7 +107,7 @@ def bytes_by_task(acknowledged: list[Acknowledgement]) -> dict[tuple[int, int], 
 
 
 def planned_bytes(plan: RestorePlan, version: Version, path: str, **settings: Any) -> dict[tuple[int, int], int]:
-    """By task: what all operators of its chains read."""
+    """What all operators of a task's chains read, by task."""
     with tempfile.TemporaryDirectory() as directory:
         job_plan = StoredJob(environment(version, **settings), Path(directory), path).job.plan
     reads: dict[tuple[int, int], int] = defaultdict(int)

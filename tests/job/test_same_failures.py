@@ -255,7 +255,7 @@ def test_a_service_that_is_away_is_waited_for(
 
 
 def test_a_checkpoint_in_between_lets_the_job_go_on(in_process: InProcessEngine, tmp_path: Path) -> None:
-    """The same error at the same line, but on another row each time: the job gets on."""
+    """One error at one line, but on another row each time: the job gets on."""
 
     class Each(MapFunction):
         def map(self, value: tuple[int, int]) -> tuple[int, int]:

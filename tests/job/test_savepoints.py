@@ -295,7 +295,7 @@ class TestClaim:
     """Who owns the snapshot that a job starts from."""
 
     def snapshot(self, tmp_path: Path, kind: str) -> str:
-        """Of a job that is gone."""
+        """A snapshot of a job that is gone."""
         retained = {"execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION"}
         client = start(tmp_path, **retained)
         wait_for_rows(client, 3)

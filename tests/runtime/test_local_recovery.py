@@ -161,7 +161,7 @@ def test_everything_else_comes_from_the_checkpoint(
 
 
 def taken_by_another_execution(restored: RestoredJob) -> RestoredJob:
-    """The same snapshots, as if the stores of this host were not of the execution that was accepted."""
+    """Snapshots as if the stores of this host were not of the execution that was accepted."""
     replace = msgspec.structs.replace
     return replace(
         restored,
@@ -207,7 +207,7 @@ def test_who_is_told_of_damage(tmp_path: Path, backend: str, loads: list[Any]) -
 
 
 def files_of(directory: Path) -> list[Path]:
-    """That hold something of a store."""
+    """The files that hold something of a store."""
     ignored = ("lock.mdb", "LOCK", "LOG", "holder", "wanted")
     found = (path for path in directory.rglob("*") if path.is_file() and path.name not in ignored)
     return sorted(path for path in found if path.stat().st_size)

@@ -25,7 +25,7 @@ class Frame:
 
 
 class Query:
-    """In the place of ``StreamDriver``."""
+    """Stands in the place of ``StreamDriver``."""
 
     def __init__(
         self,

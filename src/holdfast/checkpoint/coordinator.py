@@ -391,7 +391,7 @@ class CheckpointCoordinator:
             trigger.succeed()
 
     def _pending_checkpoints(self) -> list[int]:
-        """Without savepoints, which nothing replaces."""
+        """The pending checkpoints, without savepoints, which nothing replaces."""
         return sorted(number for number, pending in self._pending.items() if pending.savepoint is None)
 
     def _needed(self) -> set[str]:

@@ -28,7 +28,7 @@ def log_begin(pending: PendingCheckpoint) -> None:
 
 
 def log_acknowledged(snapshot: SubtaskSnapshot, job: JobFacts, millis: int) -> None:
-    """By the trigger id that came with the snapshot, which it has from its barrier."""
+    """Note a snapshot under the trigger id that came with it, which it has from its barrier."""
     if snapshot.trigger_id:
         operator = next(each for each in job.operators if each.operator_id == snapshot.operator_id)
         _log.info(

@@ -55,7 +55,7 @@ class Matching:
 
     @property
     def records(self) -> dict[str, OperatorRecord]:
-        """By operator id; operators without an entry start empty."""
+        """The records to restore, by operator id; operators without an entry start empty."""
         return {m.operator.operator_id: m.record for m in self.operators if m.record is not None}
 
     @property

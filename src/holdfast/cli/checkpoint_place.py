@@ -74,7 +74,7 @@ class CheckpointPlace(Place):
 
     @cached_property
     def _folders(self) -> dict[str, str]:
-        """By what may be a job: its folder, relative to the storage."""
+        """The folder of each thing that may be a job, relative to the storage."""
         entries = [entry.name for entry in self._storage.list() if entry.is_dir]
         if ATTEMPTS_FOLDER in entries:
             return {self._storage.uri.rpartition("/")[2]: ""}

@@ -184,5 +184,5 @@ def _directory_and_job(names: list[str], with_savepoint: bool) -> tuple[str | No
 
 
 def _body(field: str, directory: str | None, others: dict[str, Any]) -> dict[str, Any]:
-    """Without a directory the job's own setting holds."""
+    """The body of a request. One without a directory leaves it to the job's own setting."""
     return others if directory is None else {field: absolute_path(directory), **others}

@@ -151,7 +151,7 @@ def _headers(scope: Scope) -> dict[bytes, bytes]:
 
 
 def _host_name(host: str) -> str:
-    """Without the port."""
+    """The name of a host, without the port."""
     return (urlsplit(f"//{host}").hostname or "").lower() if _is_authority(host) else host
 
 

@@ -105,7 +105,7 @@ class LocalImage:
 
     @property
     def checksums(self) -> dict[str, str]:
-        """By the names of its files; empty before they are taken."""
+        """The checksums of the image's files, by name; empty before they are taken."""
         data = self._read("checksums")
         return {} if data is None else _checksums_decoder.decode(data)
 
