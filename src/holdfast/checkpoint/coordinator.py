@@ -23,7 +23,7 @@ from holdfast.checkpoint.savepoint import SavepointLocation
 from holdfast.checkpoint.schedule import CheckpointSchedule
 from holdfast.checkpoint.services import JobServices
 from holdfast.checkpoint.shared_files import snapshot_files
-from holdfast.checkpoint.statistics import CheckpointStatisticsTracker
+from holdfast.checkpoint.statistics import CheckpointStatsTracker
 from holdfast.checkpoint.storage import CheckpointStorage
 from holdfast.checkpoint.triggers import CheckpointKind, SnapshotTrigger, TriggerQueue
 from holdfast.errors import CheckpointError, LeadershipLostError, StorageError
@@ -51,7 +51,7 @@ class CheckpointCoordinator:
         clock: Callable[[], int],
         random: Random | None = None,
     ) -> None:
-        self.statistics = CheckpointStatisticsTracker()
+        self.statistics = CheckpointStatsTracker()
         self.job_failure: CheckpointError | None = None
         self._policy = policy
         self._job = job
