@@ -10,7 +10,7 @@ from typing import Any
 
 from holdfast.checkpoint import course, recovery
 from holdfast.checkpoint.assembly import assemble
-from holdfast.checkpoint.cleaner import SnapshotFileCleaner
+from holdfast.checkpoint.cleaner import CheckpointsCleaner
 from holdfast.checkpoint.completed import CompletedCheckpoint
 from holdfast.checkpoint.failure_manager import THRESHOLD_MESSAGE, CheckpointFailureManager
 from holdfast.checkpoint.job import JobFacts
@@ -63,7 +63,7 @@ class CheckpointCoordinator:
         self._random = random or Random()
         self._schedule = CheckpointSchedule(policy.interval_ms, policy.min_pause_ms, policy.max_concurrent)
         self._failures = CheckpointFailureManager(policy.tolerable_failures)
-        self._cleaner = SnapshotFileCleaner(storage, self._needed)
+        self._cleaner = CheckpointsCleaner(storage, self._needed)
         self.triggers = TriggerQueue()
         self._pending: dict[int, PendingCheckpoint] = {}
         self._ended: deque[int] = deque(maxlen=_REMEMBERED_IDS)
