@@ -28,7 +28,7 @@ from holdfast.state.heap.backend import HeapBackend
 from holdfast.state.keyed_backend import KeyedScope, KeyedStateBackend
 from holdfast.state.keygroups import KeyGroupRange
 from holdfast.state.keys import KeyCodec
-from holdfast.state.operator_state import DefaultOperatorStateBackend, OperatorListState, RegisteredStates
+from holdfast.state.operator_state import DefaultOperatorStateBackend, PartitionableListState, RegisteredStates
 from holdfast.state.snapshot_io import SnapshotReader
 from holdfast.state.store import Stamp
 
@@ -152,14 +152,14 @@ class _RecordingOperatorState(DefaultOperatorStateBackend):
         self._empty = DefaultOperatorStateBackend(where)
         self._found = found
 
-    def get_list_state(self, descriptor: ListStateDescriptor) -> OperatorListState:
+    def get_list_state(self, descriptor: ListStateDescriptor) -> PartitionableListState:
         self._found.lists[descriptor.get_name(), DistributionMode.SPLIT_DISTRIBUTE] = descriptor
         try:
             return super().get_list_state(descriptor)
         except (StateError, RestoreError):
             return self._empty.get_list_state(descriptor)
 
-    def get_union_list_state(self, descriptor: ListStateDescriptor) -> OperatorListState:
+    def get_union_list_state(self, descriptor: ListStateDescriptor) -> PartitionableListState:
         self._found.lists[descriptor.get_name(), DistributionMode.UNION] = descriptor
         try:
             return super().get_union_list_state(descriptor)
