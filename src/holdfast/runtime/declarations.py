@@ -20,7 +20,7 @@ from holdfast.runtime.plan import JobPlan, OperatorSpec
 from holdfast.runtime.restored_state import open_raw_state, restored_lists
 from holdfast.runtime.source import ReadingFunction
 from holdfast.runtime.state_context import OperatorStateContext
-from holdfast.runtime.timer_service import TimerManager
+from holdfast.runtime.timer_service import InternalTimeServiceManager
 from holdfast.state.broadcast_state import BroadcastState
 from holdfast.state.descriptors import ListStateDescriptor, MapStateDescriptor, StateDescriptor
 from holdfast.state.handles import DistributionMode, ListStateSnapshot, OperatorRecord, StateMeta
@@ -72,7 +72,7 @@ def declarations_of(
         open_raw_state(state, spec, 0, record, reader)
         keyed_state = _RecordingKeyedState(spec, Path(directory), record) if spec.keyed else None
         if keyed_state is not None:
-            state.keyed_state, state.timers = keyed_state, TimerManager(keyed_state)
+            state.keyed_state, state.timers = keyed_state, InternalTimeServiceManager(keyed_state)
         plan = occasion.plan
         environment = OperatorEnvironment(spec, plan.job_id, plan.job_name, 0, 0, state, parameters=plan.parameters)
         try:
