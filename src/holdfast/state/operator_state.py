@@ -197,7 +197,9 @@ class DefaultOperatorStateBackend:
         return f"{self._where}, operator state '{name}'"
 
     @staticmethod
-    def _claim(entry: RegisteredState, descriptor: StateDescriptor, state: PartitionableListState | BroadcastState) -> None:
+    def _claim(
+        entry: RegisteredState, descriptor: StateDescriptor, state: PartitionableListState | BroadcastState
+    ) -> None:
         entry.descriptor, entry.state, entry.claimed = descriptor, state, True
         entry.restored = []
 
