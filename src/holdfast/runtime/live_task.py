@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.errors import NotPicklableError, StoreVersionError
-from holdfast.runtime.chain import Chain
+from holdfast.runtime.chain import OperatorChain
 from holdfast.runtime.context import StateSnapshotContext
 from holdfast.runtime.environment import OperatorEnvironment
 from holdfast.runtime.epoch import EpochSpec, RestoredJob
@@ -65,7 +65,7 @@ class LiveTask:
         self._key: _TaskKey = (plan.job_id, attempt, level, slot)
         self._directory = attempt_directory(plan, attempt) / f"level-{level}-slot-{slot}"
         self._files = SealedFiles(plan.options.secret, "/".join(map(str, self._key)))
-        self.chains = [Chain(spec, slot, edges, plan.options) for spec in plan.chains_of(level, slot)]
+        self.chains = [OperatorChain(spec, slot, edges, plan.options) for spec in plan.chains_of(level, slot)]
         self._stores: dict[str, OperatorStore] = {}
         self._stamp: Stamp | None = None
         self._warned: set[str] = set()
