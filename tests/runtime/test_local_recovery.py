@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from holdfast.runtime import live_task, operator_store
+from holdfast.runtime import live_task, state_handler
 from holdfast.runtime.epoch import RestoredJob
 from holdfast.runtime.local_files import attempt_directory
 from holdfast.runtime.plan import JobPlan
@@ -27,13 +27,13 @@ ROWS = random.Random(4).choices("abcdefghijkl", k=60)
 def loads(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """The restores of keyed state from snapshot files."""
     made: list[Any] = []
-    restore_into = operator_store.restore_into
+    restore_into = state_handler.restore_into
 
     def noting(*arguments: Any) -> None:
         made.append(arguments)
         restore_into(*arguments)
 
-    monkeypatch.setattr(operator_store, "restore_into", noting)
+    monkeypatch.setattr(state_handler, "restore_into", noting)
     return made
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class OperatorStateContext:
-    """All state of one operator: ``OperatorStore`` makes it when a process takes the operator up."""
+    """All state of one operator: ``StreamOperatorStateHandler`` makes it when a process takes the operator up."""
 
     operator_state: DefaultOperatorStateBackend
     #: None without a ``key_by``, as are the timers.

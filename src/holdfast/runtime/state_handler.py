@@ -31,7 +31,7 @@ from holdfast.state.store import LocalStore, Stamp
 from holdfast.types.clock import wall_clock
 
 
-class OperatorStore:
+class StreamOperatorStateHandler:
     """Opened by a task at the stamp that was accepted, committed under the next one."""
 
     def __init__(
