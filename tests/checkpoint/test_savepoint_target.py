@@ -11,7 +11,7 @@ import pytest
 from holdfast.checkpoint import savepoint_target
 from holdfast.checkpoint.savepoint import SavepointLocation
 from holdfast.checkpoint.savepoint_target import prepare_target
-from holdfast.checkpoint.triggers import SnapshotTrigger
+from holdfast.checkpoint.snapshot_triggers import SnapshotTrigger
 from holdfast.errors import CheckpointError
 from holdfast.state.handles import SnapshotType
 

@@ -11,8 +11,8 @@ import pytest
 
 from holdfast import failpoints
 from holdfast.checkpoint.shared_files import metadata_handles
+from holdfast.checkpoint.snapshot_triggers import CheckpointKind
 from holdfast.checkpoint.storage import open_snapshot
-from holdfast.checkpoint.triggers import CheckpointKind
 from holdfast.common import JobClient
 from holdfast.errors import CheckpointError, JobEndedError, JobExecutionError
 from holdfast.runtime.epoch import EpochSpec

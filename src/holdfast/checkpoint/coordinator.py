@@ -23,9 +23,9 @@ from holdfast.checkpoint.savepoint import SavepointLocation
 from holdfast.checkpoint.schedule import CheckpointSchedule
 from holdfast.checkpoint.services import JobServices
 from holdfast.checkpoint.shared_files import snapshot_files
+from holdfast.checkpoint.snapshot_triggers import CheckpointKind, SnapshotTrigger, TriggerQueue
 from holdfast.checkpoint.statistics import CheckpointStatsTracker
 from holdfast.checkpoint.storage import CheckpointStorage
-from holdfast.checkpoint.triggers import CheckpointKind, SnapshotTrigger, TriggerQueue
 from holdfast.errors import CheckpointError, LeadershipLostError, StorageError
 from holdfast.failpoints import failpoint
 from holdfast.state.handles import CheckpointMetadata, CheckpointRequest, SnapshotType, SubtaskSnapshot

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from holdfast.checkpoint.triggers import CheckpointKind
+from holdfast.checkpoint.snapshot_triggers import CheckpointKind
 from holdfast.common.completable_future import CompletableFuture
 from holdfast.common.job_execution_result import JobExecutionResult
 from holdfast.common.job_id import JobID

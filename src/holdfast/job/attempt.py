@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from holdfast.checkpoint.completed import CompletedCheckpoint
-from holdfast.checkpoint.triggers import SnapshotTrigger
+from holdfast.checkpoint.snapshot_triggers import SnapshotTrigger
 from holdfast.errors import CheckpointError, PartialOutputError, StorageError, TransactionError
 from holdfast.failpoints import failpoint
 from holdfast.job.acceptance import accept_epoch

@@ -10,7 +10,7 @@ from concurrent.futures import Future
 from typing import Any, TypeVar
 
 from holdfast.checkpoint.savepoint import dispose_savepoint, pickled_in_savepoint
-from holdfast.checkpoint.triggers import CheckpointKind, new_trigger_id
+from holdfast.checkpoint.snapshot_triggers import CheckpointKind, new_trigger_id
 from holdfast.errors import HoldfastError
 from holdfast.server import models_operation as models
 from holdfast.server.calls import Call, RestError
