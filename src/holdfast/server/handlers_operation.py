@@ -16,7 +16,7 @@ from holdfast.server import models_operation as models
 from holdfast.server.calls import Call, RestError
 from holdfast.server.directories import ForbiddenDirectoryError, resolve_inside
 from holdfast.server.operations import OperationKey, OperationKind
-from holdfast.server.requirements import present_requirements, wanted_parallelism
+from holdfast.server.resource_requirements import present_requirements, wanted_parallelism
 from holdfast.server.served_job import ServedJob
 from holdfast.state.handles import SavepointFormat
 
