@@ -15,12 +15,12 @@ from holdfast.common.configuration import Configuration
 from holdfast.errors import MissingExtraError
 from holdfast.server.access import AccessTokens
 from holdfast.server.archive import JobArchive
-from holdfast.server.calls import ServerState
 from holdfast.server.certificates import certificates_in
 from holdfast.server.jobs_directory import JobsDirectory, RecordedJob, ServerRecord, new_driver_name
 from holdfast.server.last_seen import LastSeen, keep_lost_jobs
 from holdfast.server.operations import Operations
 from holdfast.server.registry import JobRegistry
+from holdfast.server.requests import ServerState
 from holdfast.server.served_job import ServedJob
 from holdfast.server.settings import DRIVER_VARIABLE, ServerSettings, server_settings
 from holdfast.server.token import obtain_token
