@@ -17,7 +17,7 @@ from starlette.routing import Mount, Route
 from starlette.types import ASGIApp
 
 from holdfast.errors import HoldfastError
-from holdfast.server.access import AccessTokens
+from holdfast.server.access_tokens import AccessTokens
 from holdfast.server.directories import ForbiddenDirectoryError
 from holdfast.server.guards import BodyGuard, DriverName, HostGuard, TokenGuard
 from holdfast.server.models_cluster import ErrorMessage

@@ -13,7 +13,7 @@ from holdfast.checkpoint.driver_record import DriverRecord
 from holdfast.checkpoint.job_address import JobAddress
 from holdfast.common.configuration import Configuration
 from holdfast.errors import MissingExtraError
-from holdfast.server.access import AccessTokens
+from holdfast.server.access_tokens import AccessTokens
 from holdfast.server.archive import JobArchive
 from holdfast.server.certificates import certificates_in
 from holdfast.server.jobs_directory import JobsDirectory, RecordedJob, ServerRecord, new_driver_name
