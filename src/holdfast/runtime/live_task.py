@@ -22,7 +22,7 @@ from holdfast.runtime.chain import OperatorChain
 from holdfast.runtime.context import StateSnapshotContext
 from holdfast.runtime.environment import OperatorEnvironment
 from holdfast.runtime.epoch import EpochSpec, RestoredJob
-from holdfast.runtime.fields import PackedFields, pack_fields, unpack_fields
+from holdfast.runtime.function_fields import PackedFields, pack_fields, unpack_fields
 from holdfast.runtime.functions import FunctionOperator
 from holdfast.runtime.local_files import attempt_directory, sweep_older_attempts
 from holdfast.runtime.metric_values import OperatorMetrics
