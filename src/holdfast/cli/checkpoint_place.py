@@ -14,7 +14,7 @@ from holdfast.checkpoint.driver_record import DriverFate
 from holdfast.checkpoint.job_address import AddressFiles, JobAddress
 from holdfast.checkpoint.job_directory import JobDirectory
 from holdfast.cli.errors import CommandError
-from holdfast.cli.places import Place
+from holdfast.cli.job_places import Place
 from holdfast.cli.rest_client import RestClient, job_path, server_url
 from holdfast.errors import StorageError
 from holdfast.state.snapshot_files import ATTEMPTS_FOLDER

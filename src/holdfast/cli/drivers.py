@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.cli.errors import CommandError
-from holdfast.cli.places import Place
+from holdfast.cli.job_places import Place
 from holdfast.cli.rest_client import RestClient, job_path, server_url
 from holdfast.common import rest_options
 from holdfast.common.config_files import find_config_file, read_config_file

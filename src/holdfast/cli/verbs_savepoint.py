@@ -20,9 +20,9 @@ from holdfast.cli.arguments import (
     place_of,
 )
 from holdfast.cli.errors import UsageError
+from holdfast.cli.job_places import Place
 from holdfast.cli.operation_wait import await_operation
 from holdfast.cli.output import WAITING, Output
-from holdfast.cli.places import Place
 from holdfast.cli.rest_client import RestClient, job_path
 
 
