@@ -30,7 +30,7 @@ from holdfast.failpoints import failpoint
 from holdfast.state.digested_file import with_digest, without_digest
 from holdfast.state.epoch_log import decode_stamp, encode_stamp
 from holdfast.state.handles import NativeFile, NativeImage
-from holdfast.state.rocksdb.engine import load_engine
+from holdfast.state.rocksdb.library import load_engine
 from holdfast.state.snapshot_io import SnapshotReader
 from holdfast.state.store import Stamp
 from holdfast.storage.checksum import checksum
