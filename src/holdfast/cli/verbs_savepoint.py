@@ -22,7 +22,7 @@ from holdfast.cli.arguments import (
 from holdfast.cli.errors import UsageError
 from holdfast.cli.job_places import Place
 from holdfast.cli.operation_wait import await_operation
-from holdfast.cli.output import WAITING, Output
+from holdfast.cli.printing import WAITING, Output
 from holdfast.cli.rest_client import RestClient, job_path
 
 
