@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.checkpoint.job import JobFacts
+from holdfast.checkpoint.job_facts import JobFacts
 from holdfast.errors import ProgramError, RestoreError
 from holdfast.job.job import DataFrameInput
 from holdfast.job.restore_point import RestorePoint

@@ -13,7 +13,7 @@ from typing import Any
 
 from holdfast.checkpoint.completed_store import FileCompletedCheckpointStore
 from holdfast.checkpoint.coordinator import CheckpointCoordinator
-from holdfast.checkpoint.job import JobFacts, JobOperator
+from holdfast.checkpoint.job_facts import JobFacts, JobOperator
 from holdfast.checkpoint.policy import CheckpointPolicy
 from holdfast.checkpoint.services import JobServices
 from holdfast.checkpoint.snapshot_triggers import SnapshotTrigger

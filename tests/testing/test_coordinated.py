@@ -15,7 +15,7 @@ from holdfast.checkpoint.completed_store import (
     MemoryCompletedCheckpointStore,
 )
 from holdfast.checkpoint.coordinator import CheckpointCoordinator
-from holdfast.checkpoint.job import JobFacts, JobOperator
+from holdfast.checkpoint.job_facts import JobFacts, JobOperator
 from holdfast.checkpoint.pending import AcknowledgeResult
 from holdfast.checkpoint.policy import CheckpointPolicy
 from holdfast.checkpoint.reasons import CheckpointFailureReason

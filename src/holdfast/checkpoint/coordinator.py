@@ -13,7 +13,7 @@ from holdfast.checkpoint.assembly import assemble
 from holdfast.checkpoint.cleaner import CheckpointsCleaner
 from holdfast.checkpoint.completed import CompletedCheckpoint
 from holdfast.checkpoint.failure_manager import THRESHOLD_MESSAGE, CheckpointFailureManager
-from holdfast.checkpoint.job import JobFacts
+from holdfast.checkpoint.job_facts import JobFacts
 from holdfast.checkpoint.notifications import Notification, NotificationKind
 from holdfast.checkpoint.pending import AcknowledgeResult, PendingCheckpoint
 from holdfast.checkpoint.policy import CheckpointPolicy

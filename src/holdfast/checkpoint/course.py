@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 
 from holdfast.checkpoint.completed import CompletedCheckpoint
-from holdfast.checkpoint.job import JobFacts
+from holdfast.checkpoint.job_facts import JobFacts
 from holdfast.checkpoint.pending import PendingCheckpoint
 from holdfast.checkpoint.reasons import CheckpointFailureReason
 from holdfast.state.handles import SubtaskSnapshot

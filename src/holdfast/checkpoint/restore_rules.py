@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
-from holdfast.checkpoint.job import JobOperator
+from holdfast.checkpoint.job_facts import JobOperator
 from holdfast.errors import RestoreError
 from holdfast.state.handles import CheckpointMetadata, OperatorRecord, SubtaskSnapshot
 

@@ -13,8 +13,8 @@ import cloudpickle
 import xxhash
 
 from holdfast.checkpoint.completed_store import FileCompletedCheckpointStore
-from holdfast.checkpoint.job import JobFacts, JobOperator
 from holdfast.checkpoint.job_directory import JobDirectory
+from holdfast.checkpoint.job_facts import JobFacts, JobOperator
 from holdfast.checkpoint.restore_rules import Matching, decide, match_operators
 from holdfast.checkpoint.storage import FileCheckpointStorage, open_snapshot
 from holdfast.errors import CheckpointError, StorageError

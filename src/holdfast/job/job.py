@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
-from holdfast.checkpoint.job import JobFacts
+from holdfast.checkpoint.job_facts import JobFacts
 from holdfast.runtime.event_time_column import EventTimeColumn
 from holdfast.runtime.plan import JobPlan
 from holdfast.runtime.sink import TwoPhaseCommitSink
