@@ -172,7 +172,7 @@ def _entries(keys: int) -> Iterator[list[tuple[bytes, bytes | None]]]:
 
 
 def _anonymous_memory() -> int:
-    """Of this process, without what the page cache has for it."""
+    """The memory of this process, without what the page cache has for it."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("RssAnon:"))
 

@@ -89,7 +89,7 @@ class Shape:
 
     @property
     def gap_ms(self) -> int:
-        """Of sessions: a user who is active pauses for longer at every twentieth click."""
+        """The gap of sessions: a user who is active pauses for longer at every twentieth click."""
         return 3 * self.keys * STEP_MS + 1
 
     @property

@@ -40,7 +40,7 @@ def python_of(environment: str) -> str:
 
 
 def versions(environment: str) -> dict[str, str]:
-    """Of the peer, as it is installed."""
+    """The versions of the peer, as it is installed."""
     names = [package.partition("==")[0] for package in PACKAGES.get(environment, ())]
     program = "import json, sys, importlib.metadata as m; print(json.dumps({n: m.version(n) for n in sys.argv[1:]}))"
     done = subprocess.run([python_of(environment), "-c", program, *names], capture_output=True, text=True, check=False)

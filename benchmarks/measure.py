@@ -123,7 +123,7 @@ def expectation(oracle: str, shape: Shape) -> Expected:
 
 
 def measured_epochs(epochs: Sequence[Epoch], shape: Shape) -> list[Epoch]:
-    """Without those that warm up, as far as there are enough of them, and those that only close windows."""
+    """Epochs without those that warm up, as far as there are enough of them, and those that only close windows."""
     ordered = sorted(epochs, key=lambda epoch: epoch.started)
     full = [epoch for epoch in ordered if epoch.rows > shape.closing * len(KINDS[shape.kind])]
     return full[max(1, min(shape.warm_up, len(full) // 3)) :] or full

@@ -46,7 +46,7 @@ def running_totals(shape: Shape) -> Expected:
 
 
 def epoch_totals(shape: Shape) -> Expected:
-    """The same, of each key once after every epoch that it has rows in, where an epoch is a file."""
+    """The totals of each key, once after every epoch that it has rows in, where an epoch is a file."""
     counts, rows, checksum = np.zeros(shape.keys, dtype=np.int64), 0, 0
     for columns in epochs_of("events", shape):
         counts += np.bincount(columns["key"], minlength=shape.keys)
@@ -57,7 +57,7 @@ def epoch_totals(shape: Shape) -> Expected:
 
 
 def final_totals(shape: Shape) -> Expected:
-    """The same, of each key once, when all rows are read."""
+    """The totals of each key, once, when all rows are read."""
     counts = _counts(shape)
     keys = np.flatnonzero(counts)
     return Expected(len(keys), int((counts[keys] * (1 + value_of(keys))).sum()))

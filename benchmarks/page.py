@@ -42,7 +42,7 @@ def write(docs: Path, *runs: dict[str, Any]) -> Path:
 
 
 def _free(path: Path) -> Path:
-    """The same, or with a number behind it: several runs may have measured one job, with others beside it."""
+    """A name that is free, with a number behind it if need be: several runs may have measured one job."""
     names = (path.with_stem(f"{path.stem}-{number}") for number in count(2))
     return path if not path.exists() else next(name for name in names if not name.exists())
 

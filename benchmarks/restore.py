@@ -99,7 +99,7 @@ def own_checkpoints(keys: int) -> Table:
 
 
 def subtasks(keys: int) -> Table:
-    """By the number of subtasks before and after, from the files that all backends can read."""
+    """Restores by the number of subtasks before and after, from the files that all backends can read."""
     rows: list[list[Cell]] = []
     with tempfile.TemporaryDirectory() as directory:
         files = Path(directory)

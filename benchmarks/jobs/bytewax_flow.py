@@ -57,7 +57,7 @@ def _batches(paths: list[Path]) -> Iterator[list[tuple[str, int]]]:
 
 
 class Files(FixedPartitionedSource[tuple[str, int], int]):
-    """As many partitions as workers."""
+    """Files in as many partitions as workers."""
 
     def __init__(self, directory: Path) -> None:
         paths = sorted(directory.iterdir())

@@ -41,7 +41,7 @@ def table(spark: SparkSession, arguments: JobArguments, name: str) -> DataFrame:
 
 
 def timed(frame: DataFrame) -> DataFrame:
-    """With the column ``time`` as event time that never goes back."""
+    """Rows with the column ``time`` as event time that never goes back."""
     return frame.withColumn("at", F.timestamp_millis("time")).withWatermark("at", "0 seconds")
 
 
@@ -53,7 +53,7 @@ def run(
     by_the_clock: bool = False,
 ) -> Outcome:
     """Read all files, drop the results, and give the timing of each micro-batch that had rows. State that expires by
-    the clock keeps a query going for ever: such a one is stopped when all is read.
+    processing time keeps a query going for ever: such a one is stopped when all is read.
     """
     columns: list[Column] = [F.col(results.columns[position]) for position in checked]
     total = F.coalesce(F.sum(reduce(lambda one, other: one + other, columns)), F.lit(0))
@@ -100,7 +100,7 @@ def epoch_of(progress: Any) -> Epoch:
 
 
 def _commit_millis(progress: Any) -> float:
-    """Of the state stores, by task, and of the logs of offsets and commits."""
+    """The time of commits: of the state stores, by task, and of the logs of offsets and commits."""
     stores = max((operator["commitTimeMs"] for operator in progress["stateOperators"]), default=0)
     logs = sum(progress["durationMs"].get(name, 0) for name in ("walCommit", "commitOffsets"))
     return float(stores + logs)

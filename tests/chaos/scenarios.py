@@ -80,7 +80,7 @@ def windows() -> Iterator[Round]:
 
 @contextmanager
 def executors() -> Iterator[Round]:
-    """The same on a cluster of two hosts, whose executors are killed."""
+    """A cluster of two hosts, whose executors are killed."""
     with StandaloneCluster(workers=2, cores_per_worker=1) as cluster:
         faults = [KillExecutor(), KillWorker(), KillExecutor(), KillDriver()]
         yield _numbers("executors", timers_job, 120_000, cluster.settings, faults)
@@ -183,7 +183,7 @@ def points() -> Iterator[Round]:
 
 
 def _size(directory: Path) -> int:
-    """Of what a reader of the directory sees."""
+    """The size of what a reader of the directory sees."""
     return sum(path.stat().st_size for path in directory.glob("*") if path.is_file() and path.name[0] not in "._")
 
 

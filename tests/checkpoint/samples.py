@@ -17,12 +17,12 @@ from holdfast.checkpoint.completed_store import (
     MemoryCompletedCheckpointStore,
 )
 from holdfast.checkpoint.coordinator import CheckpointCoordinator
-from holdfast.checkpoint.job import JobFacts, JobOperator
 from holdfast.checkpoint.job_directory import JobDirectory
+from holdfast.checkpoint.job_facts import JobFacts, JobOperator
 from holdfast.checkpoint.policy import CheckpointPolicy
 from holdfast.checkpoint.services import JobServices
+from holdfast.checkpoint.snapshot_triggers import CheckpointKind, SnapshotTrigger
 from holdfast.checkpoint.storage import CheckpointStorage, FileCheckpointStorage, MemoryCheckpointStorage
-from holdfast.checkpoint.triggers import CheckpointKind, SnapshotTrigger
 from holdfast.state.handles import (
     CheckpointMetadata,
     CheckpointRequest,

@@ -135,7 +135,7 @@ class TestOvertaken:
     def test_one_whose_rows_may_be_published_stops_the_job(
         self, store: FileCompletedCheckpointStore, tmp_path: Path
     ) -> None:
-        """That cannot be: its driver looked at its lease ahead of that. So nothing is guessed."""
+        """Nothing is guessed: it cannot be, since its driver looked at its lease ahead of that."""
         store.mark_commit_begun(2)
         self.begin(tmp_path, 2, restored=1)
         storage = FileCheckpointStorage(str(tmp_path), JOB_ID)

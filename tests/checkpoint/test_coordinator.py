@@ -12,9 +12,9 @@ from holdfast.checkpoint.pending import AcknowledgeResult
 from holdfast.checkpoint.policy import CheckpointPolicy
 from holdfast.checkpoint.reasons import CheckpointFailureReason as Reason
 from holdfast.checkpoint.savepoint import SavepointLocation
+from holdfast.checkpoint.snapshot_triggers import SnapshotTrigger
 from holdfast.checkpoint.statistics import CheckpointStatus
 from holdfast.checkpoint.storage import open_snapshot
-from holdfast.checkpoint.triggers import SnapshotTrigger
 from holdfast.errors import CheckpointError, LeadershipLostError, StorageError
 from holdfast.state.handles import CheckpointRequest, SnapshotType
 from tests.checkpoint.samples import OPERATOR, DictJob, snapshot

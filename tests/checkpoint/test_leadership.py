@@ -111,7 +111,7 @@ class TestRivals:
 
 
 class TestDirectory:
-    """Of a job that is kept in its directory alone, whose driver is overtaken although it has the lock."""
+    """Leadership of a job that is kept in its directory alone, whose driver is overtaken although it has the lock."""
 
     @pytest.mark.parametrize(
         "act",

@@ -304,7 +304,7 @@ class TestHeartbeat:
 
 
 class TestProcessThatLives:
-    """On an object store, where no lock of the kernel tells."""
+    """A process that lives, on an object store, where no lock of the kernel tells."""
 
     @pytest.fixture
     def remote(self, tmp_path: Path) -> ArrowStorage:

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.checkpoint.job import JobOperator
+from holdfast.checkpoint.job_facts import JobOperator
 from holdfast.checkpoint.rebase import compose, full_image_due, full_images_due
 from holdfast.checkpoint.shared_files import snapshot_files
 from holdfast.errors import CheckpointError

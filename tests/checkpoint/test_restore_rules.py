@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from holdfast.checkpoint.job import JobOperator
+from holdfast.checkpoint.job_facts import JobOperator
 from holdfast.checkpoint.restore_rules import RestoreRules, decide, match_operators
 from holdfast.errors import RestoreError
 from holdfast.state.handles import RawKeyedSnapshot, SubtaskSnapshot

@@ -11,7 +11,7 @@ import pytest
 from holdfast.checkpoint import savepoint_target
 from holdfast.checkpoint.savepoint import SavepointLocation
 from holdfast.checkpoint.savepoint_target import prepare_target
-from holdfast.checkpoint.triggers import SnapshotTrigger
+from holdfast.checkpoint.snapshot_triggers import SnapshotTrigger
 from holdfast.errors import CheckpointError
 from holdfast.state.handles import SnapshotType
 
@@ -39,7 +39,7 @@ def test_a_trigger_that_reached_the_job_does_not_expire(tmp_path: Path, monkeypa
             expiries.append(expire)
 
         def start(self) -> None:
-            """By hand."""
+            """A savepoint that was asked for by hand."""
 
         def cancel(self) -> None:
             """Too late."""

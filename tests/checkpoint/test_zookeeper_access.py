@@ -58,7 +58,7 @@ def configured(quorum: str, credentials: dict[str, str]) -> ZooKeeperSettings:
 
 @pytest.fixture(params=["digest", "sasl", "certificate"])
 def settings(secured: ZooKeeperServer, request: pytest.FixtureRequest) -> ZooKeeperSettings:
-    """Of somebody who shows credentials. A certificate that a server asks for over TLS is one of them."""
+    """Settings of somebody who shows credentials. A certificate that a server asks for over TLS is one of them."""
     if request.param != "certificate":
         return configured(secured.quorum, CREDENTIALS[request.param])
     return over_tls(secured)

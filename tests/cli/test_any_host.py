@@ -27,7 +27,7 @@ parallelism.default: 2
 
 
 def _environment(home: Path) -> dict[str, str]:
-    """Of a user who has nothing: neither a jobs directory nor a configuration."""
+    """Variables of a user who has nothing: neither a jobs directory nor a configuration."""
     (home / "tmp").mkdir(parents=True)
     return {
         "PATH": os.environ["PATH"],

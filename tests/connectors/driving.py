@@ -32,7 +32,7 @@ def read_all(readers: list[SourceReader]) -> list[Any]:
 
 
 def readers_of(source: Source, parallelism: int, restored: list[Any] | None = None) -> list[SourceReader]:
-    """Of a source that travelled, from positions that a checkpoint stores and gives back."""
+    """Readers of a source that travelled, from positions that a checkpoint stores and gives back."""
     travelled: Source = pickle.loads(pickle.dumps(source))
     if restored is not None:
         serializer = serializer_for(resolve(source.position_type()))

@@ -13,7 +13,7 @@ from holdfast.checkpoint.savepoint import SavepointLocation
 from holdfast.checkpoint.storage import FileCheckpointStorage, open_snapshot
 from holdfast.common import Configuration
 from holdfast.datastream import StreamExecutionEnvironment
-from holdfast.graph.job_facts import job_facts
+from holdfast.graph.facts_of_graph import job_facts
 from holdfast.graph.job_graph import JobGraph, build_job_graph
 from holdfast.graph.planner import plan_job
 from holdfast.job.restore_point import restore_rules

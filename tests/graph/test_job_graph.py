@@ -10,7 +10,7 @@ import pytest
 from holdfast.connectors.discard import DiscardSink
 from holdfast.datastream import StreamExecutionEnvironment
 from holdfast.errors import NotPicklableError, ProgramError
-from holdfast.graph.job_facts import job_facts
+from holdfast.graph.facts_of_graph import job_facts
 from holdfast.graph.job_graph import operator_id_of_uid
 from holdfast.runtime.partitioners import Broadcast, Forward, Global, KeyGroupHash, Rebalance
 from tests.graph.programs import Program, named

@@ -19,7 +19,7 @@ from holdfast.checkpoint.storage import open_snapshot
 from holdfast.common import Time, Types
 from holdfast.datastream.state import ListStateDescriptor, MapStateDescriptor, StateTtlConfig, ValueStateDescriptor
 from holdfast.errors import HoldfastError
-from holdfast.graph.job_facts import job_facts
+from holdfast.graph.facts_of_graph import job_facts
 from holdfast.graph.job_graph import build_job_graph, operator_id_of_uid
 from holdfast.job.restore_plan import RestorePlan
 from holdfast.job.restore_point import restore_rules
@@ -107,7 +107,7 @@ def bytes_by_task(acknowledged: list[Acknowledgement]) -> dict[tuple[int, int], 
 
 
 def planned_bytes(plan: RestorePlan, version: Version, path: str, **settings: Any) -> dict[tuple[int, int], int]:
-    """By task: what all operators of its chains read."""
+    """What all operators of a task's chains read, by task."""
     with tempfile.TemporaryDirectory() as directory:
         job_plan = StoredJob(environment(version, **settings), Path(directory), path).job.plan
     reads: dict[tuple[int, int], int] = defaultdict(int)

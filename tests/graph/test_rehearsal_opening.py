@@ -50,7 +50,7 @@ def test_functions_are_left_alone_on_request(stored: str) -> None:
 
 
 class Unreachable(MapFunction):
-    """Its connection is to be made on executors only."""
+    """A function whose connection is to be made on executors only."""
 
     def open(self, runtime_context: RuntimeContext) -> None:
         raise ConnectionError("no route to the database")

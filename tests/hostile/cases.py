@@ -87,7 +87,7 @@ class Stage:
         _copy(self.directory, self._copy)
 
     def cases(self, count: int, seed: int) -> Iterator[Outcome]:
-        """Of all kinds of files in turn, with each kind of damage in turn."""
+        """Cases of all kinds of files in turn, with each kind of damage in turn."""
         chosen = random.Random(f"{seed} {self.story.name}")
         hows = list(DAMAGES)
         chosen.shuffle(hows)

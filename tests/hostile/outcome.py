@@ -12,8 +12,8 @@ EXACT, REFUSED = "exact", "refused by name"
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """Of a damaged file, a full disk, a flood or a savepoint. ``verdict``: EXACT, REFUSED, or what is wrong; then
-    ``told`` has what the job told.
+    """What came of a damaged file, a full disk, a flood or a savepoint. ``verdict``: EXACT, REFUSED, or what is wrong;
+    then ``told`` has what the job told.
     """
 
     trial: str

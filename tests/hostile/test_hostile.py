@@ -31,7 +31,7 @@ def test_it_in_short() -> None:
 
 @pytest.fixture
 def stage(tmp_path: Path) -> Stage:
-    """Of a job that never runs: its forks end as a test says."""
+    """The stage of a job that never runs: its forks end as a test says."""
     return Stage(Story("heap", "worker", "lost", 1), tmp_path / "stage")
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from holdfast.checkpoint.coordinator import CheckpointCoordinator
-from holdfast.checkpoint.triggers import SnapshotTrigger
+from holdfast.checkpoint.snapshot_triggers import SnapshotTrigger
 from holdfast.common import Configuration, Encoder, Types, WatermarkStrategy
 from holdfast.connectors.sequence import NumberSequenceSource
 from holdfast.datastream import StreamExecutionEnvironment

@@ -44,7 +44,7 @@ def session() -> Any:
 
 
 def streaming_environment(where: Path, job_id: str) -> StreamExecutionEnvironment:
-    """Of a job that reads what there is of its streams, over any number of restarts."""
+    """The environment of a job that reads what there is of its streams, over any number of restarts."""
     return StreamExecutionEnvironment.get_execution_environment(
         Configuration.from_dict(
             {

@@ -252,7 +252,7 @@ ROWS = st.lists(
 @hypothesis_settings(max_examples=examples(12), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(rows=ROWS, size=st.integers(1, 10**5), offset=st.integers(-50, 50), keyed=st.booleans())
 def test_panes_in_the_jvm(spark: Any, rows: list[Any], size: int, offset: int, keyed: bool) -> None:
-    """Of times around 1970, to the microsecond."""
+    """Times around 1970 have their panes, to the microsecond."""
     micros = [(key, value, millis * 1000 + rest) for key, value, millis, rest in rows]
     frame = spark.createDataFrame(micros, "k string, v int, t long").repartition(2)
     frame = frame.selectExpr("k", "v", "timestamp_micros(t) AS at")

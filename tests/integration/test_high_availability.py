@@ -194,7 +194,7 @@ def test_the_leader_is_killed_behind_the_record_of_its_stop(
     assert f"ended FINISHED {path}" in standby.output
     assert published(tmp_path / "out") == counts_of(SCRIPT[: open_snapshot(str(path))[0].epoch - 1])
     assert staged(tmp_path / "out") == []
-    # Only to tell functions of the savepoint.
+    # Only to notify functions of the savepoint.
     assert len(re.findall(r"^epoch \d+ of attempt 2$", standby.output, re.MULTILINE)) == 1
     assert commands.states("here") == [("job", "FINISHED")]
 

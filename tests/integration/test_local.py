@@ -178,7 +178,7 @@ def test_files_in_and_out_by_column_key(tmp_path: Path) -> None:
 
 
 class Numbered(MapFunction, CheckpointListener):
-    """Counts in ``self``, keeps what cannot be pickled, and hears of checkpoints."""
+    """Counts in ``self``, keeps what cannot be pickled, and is notified of checkpoints."""
 
     def open(self, runtime_context: RuntimeContext) -> None:
         self.opened = getattr(self, "opened", 0) + 1
@@ -295,7 +295,7 @@ def test_a_restart_without_checkpoints_begins_again_with_nothing_published(tmp_p
 
 
 class Hanging(MapFunction, CheckpointedFunction):
-    """Its snapshot is never taken: as when what it writes to does not answer."""
+    """A function whose snapshot is never taken: as when what it writes to does not answer."""
 
     def __init__(self, marker: Path) -> None:
         self._marker = marker

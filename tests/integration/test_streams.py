@@ -147,7 +147,7 @@ def test_an_older_checkpoint_and_a_savepoint_rewind_a_stream(spark: Any, tmp_pat
 def test_one_plan_for_micro_batches_of_any_number_of_partitions(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of four files Spark makes two partitions, of one file one."""
+    """Spark makes two partitions of four files, and one of one file."""
     planned: list[Any] = []
     partitions: set[int] = set()
 

@@ -68,7 +68,7 @@ def figures(values: list[int | None]) -> tuple[Any, ...]:
 
 
 def expected(files: int, keyed: bool = True) -> list[tuple[Any, ...]]:
-    """Of the rows that are in time for what the files before had: Spark's rule."""
+    """Results of the rows that are in time for what the files before had: Spark's rule."""
     windows: dict[tuple[str, int], list[int | None]] = defaultdict(list)
     newest: int | None = None
     for number in range(files):

@@ -146,7 +146,7 @@ class SignsAside(CoProcessFunction):
 
 
 class CountBoth(CoMapFunction):
-    """On keyed streams: how many rows of both there were before, per key."""
+    """Gives how many rows of both streams there were before, per key."""
 
     def open(self, runtime_context: RuntimeContext) -> None:
         self.count = runtime_context.get_state(ValueStateDescriptor("count", Types.LONG()))

@@ -87,7 +87,7 @@ class Seen:
 
 
 class MeanOf(AggregateFunction):
-    """Of numbers, by integer division."""
+    """The mean of numbers, by integer division."""
 
     def create_accumulator(self) -> tuple[int, int]:
         return 0, 0

@@ -105,7 +105,7 @@ def _scaled(sales: list[Sale]) -> Iterator[Any]:
 
 
 def _states(sales: list[Sale], old: int) -> Iterator[Any]:
-    """Of every row what is kept by then. The rows before ``old`` are forgotten by what lives for a short time."""
+    """What is kept at each row. The rows before ``old`` are forgotten by what lives for a short time."""
     for rows in range(1, len(sales) + 1):
         prices, times = [price for _, price, _ in sales[:rows]], [at for _, _, at in sales[:rows]]
         by_time = sorted({at % 5: str(at) for at in times}.items())

@@ -45,7 +45,7 @@ def acknowledgements(partitions: dict[int, int] | None = None) -> list[Acknowled
 def changed(
     found: list[Acknowledgement], task: tuple[int, int, int], **changes: Any
 ) -> list[Acknowledgement]:
-    """The same with another acknowledgement of (group, level, slot)."""
+    """Acknowledgements with another one of (group, level, slot)."""
     return [msgspec.structs.replace(a, **changes) if (a.group, a.level, a.slot) == task else a for a in found]
 
 

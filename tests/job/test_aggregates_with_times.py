@@ -60,7 +60,7 @@ def aggregated(source: DataStream) -> DataStream:
 
 
 def last_of_each(rows: list[Any]) -> dict[str, Any]:
-    """By how many rows it is of, the last result of each sensor."""
+    """The last result of each sensor, by how many rows it is of."""
     return {row[0]: tuple(row[1:]) for row in sorted(rows, key=lambda row: row[1])}
 
 

@@ -69,7 +69,7 @@ def test_rows_since_the_last_checkpoint_behind_a_restart(tmp_path: Path, mode: s
 
 
 def failing_at(epoch: int) -> InProcessEngine:
-    """Its first attempt fails before this epoch."""
+    """An engine whose first attempt fails before this epoch."""
 
     def fail(spec: EpochSpec) -> None:
         if spec.epoch == epoch and spec.attempt == 1:

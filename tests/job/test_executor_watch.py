@@ -23,7 +23,7 @@ class Cluster:
 
 
 class Runner:
-    """Of an attempt whose slots are on ``holders``."""
+    """The runner of an attempt whose slots are on ``holders``."""
 
     watched = True
 

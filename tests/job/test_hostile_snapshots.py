@@ -45,7 +45,7 @@ Record = Callable[[str, object], None]
 
 
 class _Untouchable:
-    """In the place of Spark: whoever asks it for anything fails."""
+    """Stands in the place of Spark: whoever asks it for anything fails."""
 
     def __getattr__(self, name: str) -> Any:
         raise AssertionError(f"the engine was asked for its {name}")
@@ -72,7 +72,7 @@ def program(tmp_path: Path, place: str, **changes: str) -> StreamExecutionEnviro
 
 
 def snapshot_of(env: StreamExecutionEnvironment, tmp_path: Path, form: str) -> str:
-    """Of a job that has read all rows."""
+    """The snapshot of a job that has read all rows."""
     client = env.execute_async()
     while len(client.get_history().epochs) < 4 and client.is_running():
         time.sleep(0.002)

@@ -30,7 +30,7 @@ ALLOW = "holdfast.state.allow-pickle"
 
 
 class _Untouchable:
-    """In the place of Spark: whoever asks it for anything fails."""
+    """Stands in the place of Spark: whoever asks it for anything fails."""
 
     def __getattr__(self, name: str) -> Any:
         raise AssertionError(f"the engine was asked for its {name}")

@@ -29,7 +29,7 @@ class BreakingCommits:
 
 
 def start(tmp_path: Path, *sinks: WatchedSink) -> JobClient:
-    """With restarts, so that nothing is published before the end."""
+    """Starts a job that may restart, so that nothing is published before the end."""
     given = settings(tmp_path)
     del given["execution.checkpointing.interval"]
     return counting(given, EPOCHS, *(sinks or [WatchedSink(tmp_path / "out")]))

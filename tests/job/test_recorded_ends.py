@@ -131,7 +131,7 @@ def test_a_stop_that_was_recorded_is_brought_about_by_the_next_driver(
     assert client.get_job_execution_result().result().get_savepoint_path() == path
     assert published(tmp_path / "out") == rows_of(path)
     assert staged(tmp_path / "out") == []
-    # Functions are told, and nothing else happens in them.
+    # Functions are notified, and nothing else happens in them.
     (epoch,) = epochs
     assert epoch.restored and epoch.close and not epoch.read_sources
     assert epoch.notifications == (Notification(NotificationKind.COMPLETE, open_snapshot(path)[0].checkpoint_id),)

@@ -81,7 +81,7 @@ def test_a_path_that_does_not_count_is_told_of(
 
 
 def test_numbers_of_checkpoints_go_on_from_the_restored_one(in_process: InProcessEngine, tmp_path: Path) -> None:
-    """Functions are told of numbers that grow, over a restore too; and it is told what was restored."""
+    """Functions are notified with numbers that grow, over a restore too; and it is told what was restored."""
     path = stopped(tmp_path)
     number = open_snapshot(path)[0].checkpoint_id
     client = start(tmp_path, **{"execution.state-recovery.path": path, "holdfast.job-id": "next"})

@@ -361,7 +361,7 @@ def test_calls_that_time_out_end_the_job(in_process: InProcessEngine, tmp_path: 
 
 
 def test_a_checkpoint_in_between_lets_the_job_go_on(in_process: InProcessEngine, tmp_path: Path) -> None:
-    """The same error at the same line, but on another row each time: the job gets on."""
+    """One error at one line, but on another row each time: the job gets on."""
 
     class Each(MapFunction):
         def map(self, value: tuple[int, int]) -> tuple[int, int]:

@@ -11,8 +11,8 @@ import pytest
 
 from holdfast import failpoints
 from holdfast.checkpoint.shared_files import metadata_handles
+from holdfast.checkpoint.snapshot_triggers import CheckpointKind
 from holdfast.checkpoint.storage import open_snapshot
-from holdfast.checkpoint.triggers import CheckpointKind
 from holdfast.common import JobClient
 from holdfast.errors import CheckpointError, JobEndedError, JobExecutionError
 from holdfast.runtime.epoch import EpochSpec
@@ -295,7 +295,7 @@ class TestClaim:
     """Who owns the snapshot that a job starts from."""
 
     def snapshot(self, tmp_path: Path, kind: str) -> str:
-        """Of a job that is gone."""
+        """A snapshot of a job that is gone."""
         retained = {"execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION"}
         client = start(tmp_path, **retained)
         wait_for_rows(client, 3)

@@ -344,7 +344,7 @@ def test_an_upload_that_outlasts_its_job_leaves_no_files(
 
 
 def await_uploads() -> None:
-    """Those that go on alone find within a second that it is in vain."""
+    """Uploads that go on alone find within a second that it is in vain."""
     end = time.monotonic() + 10
     names = ("upload-", "beat-")
     while any(thread.name.startswith(names) for thread in threading.enumerate()) and time.monotonic() < end:

@@ -25,7 +25,7 @@ _PROPERTIES = """<configuration>
 
 
 class HdfsCluster:
-    """Its data in a directory, its HTTP port a free one. As a context manager it is gone at the end."""
+    """A cluster with its data in a directory and a free HTTP port. As a context manager it is gone at the end."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -38,7 +38,7 @@ class HdfsCluster:
         return f"localhost:{self._http_port}"
 
     def uri(self, path: str = "") -> str:
-        """By the HTTP port; nothing else has to be known."""
+        """The URI by the HTTP port; nothing else has to be known."""
         return f"webhdfs://{self.http_address}/{path}"
 
     def rpc_uri(self, path: str = "") -> str:

@@ -170,8 +170,8 @@ class KafkaBroker(Service):
         return [message.value() for message in self.messages(topic, partitions)]
 
     def end_offsets(self, topic: str, partitions: int = 1) -> list[int]:
-        """Of each partition, behind the newest record or mark of a transaction. A broker that was just started may
-        not lead its partitions yet.
+        """The offset behind the newest record or mark of a transaction, of each partition. A broker that was just
+        started may not lead its partitions yet.
         """
         from confluent_kafka import KafkaException, TopicPartition
 

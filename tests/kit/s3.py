@@ -24,7 +24,7 @@ _POLICY = '{"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action":
 
 
 class S3Server:
-    """With buckets in its memory. As a context manager it is gone at the end.
+    """A server with buckets in its memory. As a context manager it is gone at the end.
 
     Credentials are not looked at, unless ``guarded``: then only those of ``environment`` are let in.
     """

@@ -11,7 +11,7 @@ from werkzeug.serving import run_simple
 
 
 class OneWriteAtATime:
-    """Between its look for an object and the write of another, moto lets other requests in."""
+    """Lets one request write at a time: moto lets others in between its look for an object and the write."""
 
     def __init__(self, application: Any) -> None:
         self._application = application

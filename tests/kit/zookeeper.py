@@ -44,7 +44,7 @@ class ZooKeeperServer:
 
     @property
     def certificate(self) -> Path:
-        """Of the server, which its clients show too; it vouches for itself."""
+        """The certificate of the server, which its clients show too; it vouches for itself."""
         return self._directory / "certificate.pem"
 
     @property

@@ -84,7 +84,7 @@ def runs() -> Iterator[Run]:
 
 
 def select(versions: list[str] | None, parts: list[str] | None, accelerations: str | None) -> list[Run]:
-    """Those that were asked for; what was not given is not chosen by. The line ``oldest`` is the first one."""
+    """The parts that were asked for; what was not given is not chosen by. The line ``oldest`` is the first one."""
     versions = versions and [OLDEST if version == "oldest" else version for version in versions]
     _known(versions, VERSIONS, "line of Spark")
     _known(parts, [part.name for part in PARTS], "part")

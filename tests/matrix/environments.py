@@ -62,7 +62,7 @@ def class_archive_of(python: Path) -> Path:
 
 
 def _archive_classes(python: Path) -> None:
-    """Without it the tests are the same."""
+    """Makes an archive of classes; without it the tests are the same."""
     inherited = {name: value for name, value in os.environ.items() if name != "SPARK_HOME"}
     environment = {**inherited, "PYTHONPATH": python_path(), "PYSPARK_PYTHON": str(python)}
     command = [str(python), "-m", "tests.kit.class_archive", str(class_archive_of(python))]

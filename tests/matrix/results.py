@@ -78,7 +78,7 @@ class Results:
         return found if found is not None and found.fingerprint == fingerprint else None
 
     def open_runs(self, runs: Iterable[Run], fingerprint: str) -> list[Run]:
-        """Those that have no good result on these sources."""
+        """The runs that have no good result on these sources."""
         found = ((run, self.current(run, fingerprint)) for run in runs)
         return [run for run, result in found if result is None or not result.good]
 
@@ -106,7 +106,7 @@ def _first_line(element: ElementTree.Element) -> str:
 
 
 def fingerprint(project: Path = PROJECT) -> str:
-    """Of everything that a run may read of the project."""
+    """The fingerprint of everything that a run may read of the project."""
     digest = hashlib.sha256()
     for path in sorted(_source_files(project)):
         name = path.relative_to(project).as_posix()

@@ -108,7 +108,7 @@ class Runner:
 
 
 def environment(run: Run, python: Path, inherited: Mapping[str, str]) -> dict[str, str]:
-    """Of a run, in which every Python and every Spark is that of its environment."""
+    """The variables of a run, in which every Python and every Spark is that of its environment."""
     return {
         **{name: value for name, value in inherited.items() if name not in _OF_ONE_SPARK},
         "PATH": f"{python.parent}{os.pathsep}{inherited.get('PATH', '')}",

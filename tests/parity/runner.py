@@ -122,7 +122,7 @@ class Runner:
 
 
 def file_lines(directory: Path) -> Iterator[str]:
-    """Of the files that a sink has published below ``out``."""
+    """The lines of the files that a sink has published below ``out``."""
     for path in sorted((directory / "out").rglob("*")):
         hidden = any(part[0] in "._" for part in path.relative_to(directory).parts)
         if path.is_file() and not hidden:
@@ -178,7 +178,7 @@ class Results:
 
 
 def chosen_modules(patterns: Sequence[str]) -> list[str]:
-    """Those that may have programs of such names."""
+    """The modules that may have programs of such names."""
     heads = [pattern.partition(".")[0] for pattern in patterns]
     return [name for name in module_names() if any(fnmatchcase(name, head) for head in heads)]
 

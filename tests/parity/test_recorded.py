@@ -70,7 +70,7 @@ def outcome(runner: Runner, module: str, name: str, setting: Setting) -> list[st
 
 
 def judge(name: str, different: Mapping[str, str]) -> None:
-    """The same, or expected to differ: not the one in place of the other."""
+    """A program gives the same, or is expected to differ: not the one in place of the other."""
     why = reason(name)
     text = "\n".join(f"{setting} {difference}" for setting, difference in different.items())
     if why is not None and different:

@@ -11,7 +11,7 @@ from holdfast.graph.stream_graph import Connection
 from holdfast.runtime import live_task
 from holdfast.runtime.endpoints import SinkOperator, SourceOperator
 from holdfast.runtime.epoch import Notification, NotificationKind
-from holdfast.runtime.operator_store import OperatorStore
+from holdfast.runtime.state_handler import StreamOperatorStateHandler
 from holdfast.runtime.stateless import MapOperator
 from holdfast.state.handles import CheckpointRequest, SnapshotType
 from holdfast.state.snapshot_files import MemorySnapshotWriter
@@ -74,14 +74,14 @@ def test_the_start_is_tail_to_head_and_each_is_open_before_what_sends_to_it_begi
 
 def test_a_checkpoint(tmp_path: Path, log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Last rows head to tail, then the barrier, then tail to head each function before its backends."""
-    written = OperatorStore.prepare
+    written = StreamOperatorStateHandler.prepare
 
-    def noting(self: OperatorStore, *arguments: Any) -> Any:
+    def noting(self: StreamOperatorStateHandler, *arguments: Any) -> Any:
         with log.open("a") as file:
             file.write(f"{self._spec.name.lower()} backends\n")
         return written(self, *arguments)
 
-    monkeypatch.setattr(OperatorStore, "prepare", noting)
+    monkeypatch.setattr(StreamOperatorStateHandler, "prepare", noting)
     running = job(tmp_path, log, ["a", "b", "c"])
     running.run_epoch()
     noted(log)

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from holdfast.runtime import live_task, operator_store
+from holdfast.runtime import live_task, state_handler
 from holdfast.runtime.epoch import RestoredJob
 from holdfast.runtime.local_files import attempt_directory
 from holdfast.runtime.plan import JobPlan
@@ -27,13 +27,13 @@ ROWS = random.Random(4).choices("abcdefghijkl", k=60)
 def loads(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """The restores of keyed state from snapshot files."""
     made: list[Any] = []
-    restore_into = operator_store.restore_into
+    restore_into = state_handler.restore_into
 
     def noting(*arguments: Any) -> None:
         made.append(arguments)
         restore_into(*arguments)
 
-    monkeypatch.setattr(operator_store, "restore_into", noting)
+    monkeypatch.setattr(state_handler, "restore_into", noting)
     return made
 
 
@@ -161,7 +161,7 @@ def test_everything_else_comes_from_the_checkpoint(
 
 
 def taken_by_another_execution(restored: RestoredJob) -> RestoredJob:
-    """The same snapshots, as if the stores of this host were not of the execution that was accepted."""
+    """Snapshots as if the stores of this host were not of the execution that was accepted."""
     replace = msgspec.structs.replace
     return replace(
         restored,
@@ -207,7 +207,7 @@ def test_who_is_told_of_damage(tmp_path: Path, backend: str, loads: list[Any]) -
 
 
 def files_of(directory: Path) -> list[Path]:
-    """That hold something of a store."""
+    """The files that hold something of a store."""
     ignored = ("lock.mdb", "LOCK", "LOG", "holder", "wanted")
     found = (path for path in directory.rglob("*") if path.is_file() and path.name not in ignored)
     return sorted(path for path in found if path.stat().st_size)

@@ -75,7 +75,7 @@ def each_then_grouped(aggregation: Aggregation, rows: Rows) -> pa.RecordBatch:
 
 
 def merged(aggregation: Aggregation, rows: Rows, cut: int) -> Kept:
-    """Of two halves of the rows, by single values."""
+    """What two halves of the rows give together, by single values."""
     function, halves = KnownAggregates(aggregation), [looped(aggregation, some) for some in (rows[:cut], rows[cut:])]
     empty = function.create_accumulator()
     return {key: function.merge(*(half.get(key, empty) for half in halves)) for key in {**halves[0], **halves[1]}}
@@ -319,7 +319,7 @@ def test_variances_of_few_rows(numbers: list[int], sample: float | None, populat
 
 
 def test_the_earliest_and_the_latest_value() -> None:
-    """Of rows of one time, the least and the greatest; nulls are passed over."""
+    """They are the least and the greatest of rows of one time; nulls are passed over."""
     rows = [
         (5, Row("a", 1, 2.0, "x")),
         (1, Row("a", 7, math.nan, "y")),
@@ -343,7 +343,7 @@ def test_the_earliest_and_the_latest_value() -> None:
 def test_rows_that_are_combined_in_time_keep_their_times(
     times: list[int], passed: list[int], panes: Panes | None
 ) -> None:
-    """Of each key and pane, and of each row behind the end of its pane."""
+    """Each key and pane has its times, and each row behind the end of its pane."""
     rows = [(time, Row("ab"[time % 2], 100 * time, None, None)) for time in times]
     aggregation = aggregation_of(Earliest("whole"), Latest("whole"))
     combination = Combination(aggregation, panes, of_windows=True)

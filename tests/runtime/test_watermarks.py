@@ -139,7 +139,7 @@ class Batches:
 
 
 def by_column(assigner: TimestampAssigner) -> tuple[TimestampsAndWatermarksOperator, Batches]:
-    """Of rows with a declared type, with what it gives as it is."""
+    """Watermarks of rows with a declared type, with what it gives as it is."""
     made = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(assigner)
     operator, _ = set_up(TimestampsAndWatermarksOperator, made)
     operator.spec = replace(operator.spec, output_type=ROW)

@@ -51,7 +51,7 @@ class Served:
         return int(self.server.url.rpartition(":")[2])
 
     def call(self, method: str, path: str, body: Any = None, **headers: str) -> Answer:
-        """With the token, unless ``headers`` say otherwise."""
+        """A call with the token, unless ``headers`` say otherwise."""
         given = {"Authorization": f"Bearer {self.server.token}", **headers}
         return request(self.server.url + path, method, body, given)
 

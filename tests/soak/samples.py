@@ -36,7 +36,7 @@ class Sample(msgspec.Struct, frozen=True):
 
 
 def take(seconds: float, driver: int, folders: Mapping[str, Path]) -> Sample:
-    """Of the driver's process, all below it, and these folders."""
+    """A sample of the driver's process, all below it, and these folders."""
     found = [process for process in (Process.read(driver), *descendants(driver)) if process is not None]
     figures = {f"{_role(process, driver)} {process.pid}": _figures(process) for process in found}
     entries = {name: _files(folder) for name, folder in folders.items()}
@@ -86,7 +86,7 @@ class Growth(msgspec.Struct, frozen=True):
 
 
 def growths(samples: Sequence[Sample], settled: float) -> list[Growth]:
-    """Of all that is measured, behind ``settled`` seconds of the job and of each process."""
+    """The growth of all that is measured, behind ``settled`` seconds of the job and of each process."""
     late = [sample for sample in samples if sample.seconds >= settled]
     found = []
     for name in dict.fromkeys(name for sample in samples for name in sample.processes):

@@ -33,7 +33,7 @@ def spark(holdfast_spark: SparkSession) -> Iterator[SparkSession]:
 
 
 def integers(bits: int) -> Callable[[random.Random], int]:
-    """Of all sizes, the extremes included."""
+    """Integers of all sizes, the extremes included."""
 
     def draw(rng: random.Random) -> int:
         size = rng.randint(1, bits - 1)

@@ -36,7 +36,7 @@ class Planner:
 
 
 class Query:
-    """In the place of Spark's query, writer and DataFrame."""
+    """Stands in the place of Spark's query, writer and DataFrame."""
 
     def __init__(self, *batches: str) -> None:
         self.batches = batches

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.checkpoint.job import JobFacts
+from holdfast.checkpoint.job_facts import JobFacts
 from holdfast.errors import ProgramError, RestoreError
 from holdfast.job.restore_point import RestorePoint
 from holdfast.runtime.data_frame_input import DataFrameInput
@@ -25,7 +25,7 @@ class Frame:
 
 
 class Query:
-    """In the place of ``StreamDriver``."""
+    """Stands in the place of ``StreamDriver``."""
 
     def __init__(
         self,

@@ -34,7 +34,7 @@ class Worker:
         return number(self.channel)
 
     def end(self) -> None:
-        """Of a task that goes on."""
+        """The end of a task that goes on."""
         self.channel.sendall(b".")
         assert self.channel.recv(1) == b"!"
 

@@ -37,7 +37,7 @@ def lmdb_image(options: Mapping[str, Any]) -> LmdbBackend:
 
 
 def entry_point_of_lmdb_image() -> EntryPoint:
-    """By which jobs find it."""
+    """The entry point by which jobs find it."""
     return EntryPoint(LMDB_IMAGE, "tests.state.stores:lmdb_image", GROUP)
 
 

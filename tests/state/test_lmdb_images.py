@@ -268,7 +268,7 @@ def test_native_savepoints_are_images_and_canonical_ones_are_not(
 
 @pytest.mark.parametrize("target", ["lmdb", "heap", "rocksdb"])
 def test_long_keys(files: MemoryFiles, tmp_path: Path, target: str) -> None:
-    """Of which LMDB stores digests, out of order."""
+    """LMDB stores digests of them, out of order."""
     heads = [b"\0\5\0\1" + b"k" * length for length in (3, 459, 460, 500, 900)]
     model = {head + bytes([last]): b"v" * last for head in heads for last in range(40)}
     store = make_backend(LMDB_IMAGE).open(tmp_path / "source")
@@ -300,7 +300,7 @@ _batches = st.dictionaries(st.one_of(_ends, _ends.map(lambda end: b"k" * 500 + e
 
 @given(st.lists(_batches, max_size=5), st.booleans())
 def test_entries_are_loaded_in_any_order(batches: list[dict[bytes, bytes | None]], in_order: bool) -> None:
-    """Those in order are appended, which LMDB does not check."""
+    """Entries in order are appended, which LMDB does not check."""
     model: dict[bytes, bytes | None] = {}
     for batch in batches:
         model |= batch

@@ -203,7 +203,7 @@ class Incremental(RuleBasedStateMachine):
 
 
 class LmdbImages(Incremental):
-    """The same of LMDB. Its copies on the host are not images."""
+    """The model of LMDB, whose copies on the host are not images."""
 
     name = LMDB_IMAGE
     backend = make_backend(LMDB_IMAGE)

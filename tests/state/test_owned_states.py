@@ -32,7 +32,7 @@ def task(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Subtask]:
 
 
 class Sum:
-    """Its accumulator is a list, which it changes, and its result."""
+    """A sum whose accumulator is a list, which it changes, and its result."""
 
     def create_accumulator(self) -> list[int]:
         return [0]
@@ -70,7 +70,7 @@ def test_an_accumulator_stays_the_same_object_until_it_is_given_away(task: Subta
 
 
 class Vectors(Sum):
-    """Its accumulator has no truth value when it is compared."""
+    """A sum whose accumulator has no truth value when it is compared."""
 
     def create_accumulator(self) -> Any:
         return np.zeros(3)

@@ -100,7 +100,7 @@ class TestLock:
 
 
 class Forgetful:
-    """Between a client and a name node: of the first rename it loses the answer, or the request."""
+    """Stands between a client and a name node: of the first rename it loses the answer, or the request."""
 
     def __init__(self, address: str, forwards: bool = True) -> None:
         host, _, port = address.partition(":")

@@ -13,11 +13,11 @@ from typing import Any
 
 from holdfast.checkpoint.completed_store import FileCompletedCheckpointStore
 from holdfast.checkpoint.coordinator import CheckpointCoordinator
-from holdfast.checkpoint.job import JobFacts, JobOperator
+from holdfast.checkpoint.job_facts import JobFacts, JobOperator
 from holdfast.checkpoint.policy import CheckpointPolicy
 from holdfast.checkpoint.services import JobServices
+from holdfast.checkpoint.snapshot_triggers import SnapshotTrigger
 from holdfast.checkpoint.storage import FileCheckpointStorage
-from holdfast.checkpoint.triggers import SnapshotTrigger
 from holdfast.common import Types
 from holdfast.state import backends
 from holdfast.state.backends import load_backend

@@ -159,7 +159,7 @@ def test_rows_cannot_write(write: Any) -> None:
 
 
 class Alarm(KeyedBroadcastProcessFunction):
-    """On a timer: who it is for, when and in which domain, with the entries of the broadcast state."""
+    """Gives on a timer who it is for, when and in which domain, with the entries of the broadcast state."""
 
     def __init__(self, write: bool = False) -> None:
         self.write = write

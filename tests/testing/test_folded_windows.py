@@ -31,7 +31,7 @@ FIRED = Types.TUPLE([Types.STRING(), Types.LONG(), Types.LONG(), Types.STRING()]
 
 
 class Pages(AggregateFunction):
-    """In their order. Its accumulator is a list that it changes, and may have nothing."""
+    """Pages in their order. The accumulator is a list that it changes, and may have nothing."""
 
     def create_accumulator(self) -> list[str]:
         return []
@@ -368,7 +368,7 @@ def test_what_a_function_keeps_for_a_window_goes_with_it(least: int | None) -> N
 
 
 class Counting(ProcessWindowFunction):
-    """Its reduce function counts its calls in state of the key."""
+    """A window function whose reduce function counts its calls in state of the key."""
 
     def open(self, runtime_context: Any) -> None:
         self.calls = runtime_context.get_state(ValueStateDescriptor("calls", Types.LONG()))

@@ -216,7 +216,7 @@ def test_state_that_cannot_be_merged() -> None:
 
 
 class Shrinking(MergingWindowAssigner):
-    """Against the contract: two windows become one that has ended."""
+    """Against the contract: two windows merge into one that has ended."""
 
     def assign_windows(self, element: Any, timestamp: int, context: Any) -> list[TimeWindow]:
         return [TimeWindow(timestamp, timestamp + 100)]

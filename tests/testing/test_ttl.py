@@ -41,7 +41,7 @@ class Add(ReduceFunction):
 
 
 class Seen(MapFunction):
-    """For each row what is there before it: the sum, the list and the map of its key."""
+    """Gives for each row what is there before it: the sum, the list and the map of its key."""
 
     def __init__(self, ttl: StateTtlConfig | None, boom: Any = None) -> None:
         self.boom = boom

@@ -14,7 +14,7 @@ from holdfast.testing import KeyedOperatorHarness
 
 @dataclass
 class Reading:
-    """Its number 13 can be made once."""
+    """A reading of which number 13 can be made once."""
 
     sensor: str
     number: int

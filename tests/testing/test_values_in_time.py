@@ -55,7 +55,7 @@ Timed = tuple[Row, int]
 
 
 def at_the_end(rows: list[Timed], place: int, latest: bool) -> Any:
-    """Of the values at the least or the greatest time, the least or the greatest that is a number."""
+    """The least or the greatest number among the values at the least or the greatest time."""
     there = [(time, row[place]) for row, time in rows if row[place] is not None]
     if not there:
         return None

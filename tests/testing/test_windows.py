@@ -145,7 +145,7 @@ def test_windows_that_merge_have_no_state_of_their_own() -> None:
 
 
 class Own(AggregateFunction):
-    """Its result is the accumulator itself."""
+    """An aggregate whose result is the accumulator itself."""
 
     def create_accumulator(self) -> list[int]:
         return []

@@ -212,7 +212,7 @@ class ExactOracle(SalesOracle):
 @pytest.mark.parametrize("backend", ["heap", "lmdb"])
 @pytest.mark.parametrize("key", [["shop"], ["shop", "till"]], ids=["one", "two"])
 def test_rows_that_were_combined_give_what_each_gives(backend: str, key: list[str]) -> None:
-    """The same results at the same times in the same order, and the same rows are late."""
+    """Results come at the same times in the same order, and the same rows are late."""
 
     @settings(max_examples=examples(60 if backend == "heap" else 6), deadline=None)
     @given(windows=WINDOWS, steps=stories(), looped=st.booleans())

@@ -54,7 +54,7 @@ class AddPairs(ReduceFunction):
 
 
 class SumInPlace(AggregateFunction):
-    """Its accumulator is a list that it changes, as programs do."""
+    """A sum whose accumulator is a list that it changes, as programs do."""
 
     def create_accumulator(self) -> list[int]:
         return [0]
@@ -96,7 +96,7 @@ def windowed(kind: str, make: Any) -> Any:
 
 
 def harness(operation: Any, **options: Any) -> KeyedOperatorHarness:
-    """Of pairs by their first field; ``operation(stream)`` makes the windows."""
+    """A harness of pairs by their first field; ``operation(stream)`` makes the windows."""
     made = {"input_type": PAIR, **options}
     return KeyedOperatorHarness(
         None, lambda row: row[0], Types.STRING(), operation=lambda stream, _: operation(stream), **made

@@ -81,7 +81,7 @@ def session(gap: int) -> Callable[[int], list[Window]]:
 
 
 class RowOracle(WindowOracle):
-    """Its values are rows, pushed with their keys."""
+    """An oracle whose values are rows, pushed with their keys."""
 
     def push_row(self, row: Any, key: Any, time: int) -> None:
         before = len(self.late)

@@ -58,7 +58,7 @@ def capture(output: Output, envelope: Envelope) -> None:
 
 
 def limits_of(entries: int) -> dict[str, Any]:
-    """Of a path of rows: where few entries are held, few rows wait for each other, in and out."""
+    """The limits of a path of rows: where few entries are held, few rows wait for each other, in and out."""
     return {} if entries == LARGE_CACHE else {"most_waiting_rows": 2 * entries, "most_given": entries}
 
 

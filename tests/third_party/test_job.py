@@ -82,7 +82,7 @@ def shelf(directory: Path, name: str) -> ShelfSink:
 
 
 def expected() -> list[list[Any]]:
-    """By plain dictionaries."""
+    """The spreads of all shifts, by plain dictionaries."""
     shifts: dict[tuple[str, int, int], list[int]] = defaultdict(list)
     for sensor, value, time in READINGS:
         day, hour = divmod(time // HOUR, 24)

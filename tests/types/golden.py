@@ -113,7 +113,7 @@ def _values(sample: TypeSample) -> dict[str, Any]:
 
 
 class _Foreign:
-    """Of no type's class; it cannot be pickled."""
+    """An object of no type's class, which cannot be pickled."""
 
     def __repr__(self) -> str:
         return "<foreign>"

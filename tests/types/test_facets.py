@@ -36,7 +36,7 @@ each_type = pytest.mark.parametrize("sample", ALL.values(), ids=ALL.keys())
 
 
 class Foreign:
-    """Of no type's class; it cannot be pickled."""
+    """An object of no type's class, which cannot be pickled."""
 
     def __reduce__(self) -> Any:
         raise TypeError("not to be pickled")

@@ -48,7 +48,7 @@ class Inputs:
         return self.env.from_source(source, strategy, name).uid(name)
 
     def stream(self, name: str) -> DataStream:
-        """The same rows as a stream of Spark's, an epoch in a micro-batch."""
+        """The rows as a stream of Spark's, an epoch in a micro-batch."""
         frame = spark_streaming.table(obtain_session(SPARK_SETTINGS), self.arguments, name)
         if "time" in COLUMNS[name]:
             frame = spark_streaming.timed(frame)

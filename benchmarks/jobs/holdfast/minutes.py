@@ -54,7 +54,7 @@ def minutes_by_column(inputs: Inputs) -> DataStream:
 
 
 def minutes_by_spark(inputs: Inputs) -> DataStream:
-    """The same of rows that Spark reads, and combines in the JVM."""
+    """Minutes of rows that Spark reads, and combines in the JVM."""
     return known_minutes(inputs.stream("readings"))
 
 

@@ -49,7 +49,7 @@ def hot_items(inputs: Inputs) -> DataStream:
 
 
 def hot_items_by_column(inputs: Inputs) -> DataStream:
-    """The same with known aggregates, computed by column in both windows. The count and the auction are one number, so
+    """Hot items with known aggregates, computed by column in both windows. The count and the auction are one number, so
     that the greatest of them says which auction it was.
     """
     counts = (

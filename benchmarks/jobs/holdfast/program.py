@@ -124,7 +124,7 @@ def run(arguments: JobArguments) -> Outcome:
 
 
 def _of_tables(epochs: list[Epoch], beside: int) -> list[Epoch]:
-    """The same without rows that are read first and are not of the tables."""
+    """The epochs without rows that are read first and are not of the tables."""
     found = []
     for epoch in epochs:
         other = min(beside, epoch.rows)

@@ -39,7 +39,7 @@ def aggregated(inputs: Inputs) -> DataStream:
 
 
 def aggregated_by_spark(inputs: Inputs) -> DataStream:
-    """The same of rows that Spark reads, and combines in the JVM."""
+    """Totals of rows that Spark reads, and combines in the JVM."""
     return known_totals(inputs.stream("events"))
 
 
@@ -48,7 +48,7 @@ def known_totals(events: DataStream) -> DataStream:
 
 
 class BatchTotals(KeyedBatchFunction):
-    """The same as a function of one's own, which gets all rows."""
+    """Totals by a function of one's own, which gets all rows."""
 
     def open(self, runtime_context: RuntimeContext) -> None:
         kept = Types.TUPLE([Types.LONG()] * 4)

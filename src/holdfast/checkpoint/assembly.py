@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from holdfast.checkpoint.completed import CompletedCheckpoint
-from holdfast.checkpoint.job import JobFacts
+from holdfast.checkpoint.job_facts import JobFacts
 from holdfast.checkpoint.pending import PendingCheckpoint
 from holdfast.checkpoint.rebase import compose
 from holdfast.state.handles import CheckpointMetadata, OperatorRecord, SubtaskSnapshot

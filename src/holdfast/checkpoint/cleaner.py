@@ -18,7 +18,7 @@ _log = logging.getLogger(__name__)
 _REMEMBERED_SAVEPOINTS = 16
 
 
-class SnapshotFileCleaner:
+class CheckpointsCleaner:
     """Takes files that were let go of and deletes each once nothing needs it; what fails is tried again.
 
     ``needed`` gives the files of all checkpoints that stay or may still complete.

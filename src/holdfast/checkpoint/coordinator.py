@@ -10,10 +10,10 @@ from typing import Any
 
 from holdfast.checkpoint import course, recovery
 from holdfast.checkpoint.assembly import assemble
-from holdfast.checkpoint.cleaner import SnapshotFileCleaner
+from holdfast.checkpoint.cleaner import CheckpointsCleaner
 from holdfast.checkpoint.completed import CompletedCheckpoint
 from holdfast.checkpoint.failure_manager import THRESHOLD_MESSAGE, CheckpointFailureManager
-from holdfast.checkpoint.job import JobFacts
+from holdfast.checkpoint.job_facts import JobFacts
 from holdfast.checkpoint.notifications import Notification, NotificationKind
 from holdfast.checkpoint.pending import AcknowledgeResult, PendingCheckpoint
 from holdfast.checkpoint.policy import CheckpointPolicy
@@ -23,9 +23,9 @@ from holdfast.checkpoint.savepoint import SavepointLocation
 from holdfast.checkpoint.schedule import CheckpointSchedule
 from holdfast.checkpoint.services import JobServices
 from holdfast.checkpoint.shared_files import snapshot_files
-from holdfast.checkpoint.statistics import CheckpointStatisticsTracker
+from holdfast.checkpoint.snapshot_triggers import CheckpointKind, SnapshotTrigger, TriggerQueue
+from holdfast.checkpoint.statistics import CheckpointStatsTracker
 from holdfast.checkpoint.storage import CheckpointStorage
-from holdfast.checkpoint.triggers import CheckpointKind, SnapshotTrigger, TriggerQueue
 from holdfast.errors import CheckpointError, LeadershipLostError, StorageError
 from holdfast.failpoints import failpoint
 from holdfast.state.handles import CheckpointMetadata, CheckpointRequest, SnapshotType, SubtaskSnapshot
@@ -51,7 +51,7 @@ class CheckpointCoordinator:
         clock: Callable[[], int],
         random: Random | None = None,
     ) -> None:
-        self.statistics = CheckpointStatisticsTracker()
+        self.statistics = CheckpointStatsTracker()
         self.job_failure: CheckpointError | None = None
         self._policy = policy
         self._job = job
@@ -63,7 +63,7 @@ class CheckpointCoordinator:
         self._random = random or Random()
         self._schedule = CheckpointSchedule(policy.interval_ms, policy.min_pause_ms, policy.max_concurrent)
         self._failures = CheckpointFailureManager(policy.tolerable_failures)
-        self._cleaner = SnapshotFileCleaner(storage, self._needed)
+        self._cleaner = CheckpointsCleaner(storage, self._needed)
         self.triggers = TriggerQueue()
         self._pending: dict[int, PendingCheckpoint] = {}
         self._ended: deque[int] = deque(maxlen=_REMEMBERED_IDS)
@@ -391,7 +391,7 @@ class CheckpointCoordinator:
             trigger.succeed()
 
     def _pending_checkpoints(self) -> list[int]:
-        """Without savepoints, which nothing replaces."""
+        """The pending checkpoints, without savepoints, which nothing replaces."""
         return sorted(number for number, pending in self._pending.items() if pending.savepoint is None)
 
     def _needed(self) -> set[str]:

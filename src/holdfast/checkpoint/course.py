@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 
 from holdfast.checkpoint.completed import CompletedCheckpoint
-from holdfast.checkpoint.job import JobFacts
+from holdfast.checkpoint.job_facts import JobFacts
 from holdfast.checkpoint.pending import PendingCheckpoint
 from holdfast.checkpoint.reasons import CheckpointFailureReason
 from holdfast.state.handles import SubtaskSnapshot
@@ -28,7 +28,7 @@ def log_begin(pending: PendingCheckpoint) -> None:
 
 
 def log_acknowledged(snapshot: SubtaskSnapshot, job: JobFacts, millis: int) -> None:
-    """By the trigger id that came with the snapshot, which it has from its barrier."""
+    """Note a snapshot under the trigger id that came with it, which it has from its barrier."""
     if snapshot.trigger_id:
         operator = next(each for each in job.operators if each.operator_id == snapshot.operator_id)
         _log.info(

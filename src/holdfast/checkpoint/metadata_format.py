@@ -30,7 +30,7 @@ _READERS: Mapping[int, Callable[[bytes], CheckpointMetadata]] = {1: _read_versio
 
 
 def encode_metadata(metadata: CheckpointMetadata, indent: int | None = None) -> bytes:
-    """With an ``indent`` it has lines, for people to read."""
+    """The stored form of metadata; with an ``indent`` it has lines, for people to read."""
     body = msgspec.json.encode(metadata)
     if indent is not None:
         body = msgspec.json.format(body, indent=indent)

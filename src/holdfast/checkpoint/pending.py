@@ -7,7 +7,7 @@ from enum import Enum
 from holdfast.checkpoint.completed import CompletedCheckpoint
 from holdfast.checkpoint.savepoint import SavepointLocation
 from holdfast.checkpoint.shared_files import snapshot_files
-from holdfast.checkpoint.triggers import SnapshotTrigger
+from holdfast.checkpoint.snapshot_triggers import SnapshotTrigger
 from holdfast.state.handles import CheckpointRequest, SubtaskSnapshot
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from holdfast.checkpoint.job import JobOperator
+from holdfast.checkpoint.job_facts import JobOperator
 from holdfast.errors import CheckpointError
 from holdfast.state.handles import (
     CheckpointMetadata,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
-from holdfast.checkpoint.job import JobOperator
+from holdfast.checkpoint.job_facts import JobOperator
 from holdfast.errors import RestoreError
 from holdfast.state.handles import CheckpointMetadata, OperatorRecord, SubtaskSnapshot
 
@@ -55,7 +55,7 @@ class Matching:
 
     @property
     def records(self) -> dict[str, OperatorRecord]:
-        """By operator id; operators without an entry start empty."""
+        """The records to restore, by operator id; operators without an entry start empty."""
         return {m.operator.operator_id: m.record for m in self.operators if m.record is not None}
 
     @property

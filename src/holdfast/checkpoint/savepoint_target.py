@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from holdfast.checkpoint.reasons import CheckpointFailureReason
 from holdfast.checkpoint.savepoint import SavepointLocation
-from holdfast.checkpoint.triggers import SnapshotTrigger
+from holdfast.checkpoint.snapshot_triggers import SnapshotTrigger
 
 
 def prepare_target(

@@ -91,7 +91,7 @@ class CompletedNumbers:
     duration: int
 
 
-class CheckpointStatisticsTracker:
+class CheckpointStatsTracker:
     """Follows checkpoints through their life; keeps the last ``history_size``, oldest first."""
 
     def __init__(self, history_size: int = 10) -> None:

@@ -11,7 +11,7 @@ import typer
 from holdfast.cli.checkpoint_place import CheckpointPlace
 from holdfast.cli.drivers import HostPlace
 from holdfast.cli.errors import CommandError, UsageError
-from holdfast.cli.places import Place
+from holdfast.cli.job_places import Place
 
 
 class FormatType(StrEnum):

@@ -14,7 +14,7 @@ from holdfast.checkpoint.driver_record import DriverFate
 from holdfast.checkpoint.job_address import AddressFiles, JobAddress
 from holdfast.checkpoint.job_directory import JobDirectory
 from holdfast.cli.errors import CommandError
-from holdfast.cli.places import Place
+from holdfast.cli.job_places import Place
 from holdfast.cli.rest_client import RestClient, job_path, server_url
 from holdfast.errors import StorageError
 from holdfast.state.snapshot_files import ATTEMPTS_FOLDER
@@ -74,7 +74,7 @@ class CheckpointPlace(Place):
 
     @cached_property
     def _folders(self) -> dict[str, str]:
-        """By what may be a job: its folder, relative to the storage."""
+        """The folder of each thing that may be a job, relative to the storage."""
         entries = [entry.name for entry in self._storage.list() if entry.is_dir]
         if ATTEMPTS_FOLDER in entries:
             return {self._storage.uri.rpartition("/")[2]: ""}

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.cli.errors import CommandError
-from holdfast.cli.places import Place
+from holdfast.cli.job_places import Place
 from holdfast.cli.rest_client import RestClient, job_path, server_url
 from holdfast.common import rest_options
 from holdfast.common.config_files import find_config_file, read_config_file
@@ -39,7 +39,7 @@ class HostPlace(Place):
 
     @staticmethod
     def named(jobs_dir: str | None, address: str | None) -> HostPlace:
-        """By the configuration file, if there is one, and what the command line says."""
+        """The place that the configuration file, if there is one, and the command line name."""
         file = find_config_file(os.environ, Path.cwd())
         configuration = read_config_file(file) if file is not None else Configuration()
         if jobs_dir is not None:
@@ -62,7 +62,7 @@ class HostPlace(Place):
         return None if self.address is None else self._client(self.address)
 
     def _leaders(self, job_id: str | None = None) -> dict[str, str]:
-        """By job: the address of the driver that leads it by ZooKeeper, perhaps on another host. Of one job, or all."""
+        """The addresses of the drivers that lead jobs by ZooKeeper, perhaps on other hosts; of one job, or all."""
         zookeeper = zookeeper_settings(self.configuration)
         if zookeeper is None:
             return {}

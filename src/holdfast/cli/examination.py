@@ -83,7 +83,7 @@ class Examination:
 
 
 def _storages(settings: ParsedSettings) -> dict[str, str]:
-    """By absolute URI: the setting that names it."""
+    """The storages that settings name: the setting, by absolute URI."""
     named = (
         (settings.checkpoint.directory, options.CHECKPOINT_DIRECTORY.key),
         (settings.checkpoint.savepoint_directory, options.SAVEPOINT_DIRECTORY.key),

@@ -12,7 +12,7 @@ from rich.table import Table
 
 from holdfast.cli.arguments import Address, AsJson, Checkpoints, JobId, JobsDir, place_of
 from holdfast.cli.errors import CommandError
-from holdfast.cli.output import Output
+from holdfast.cli.printing import Output
 from holdfast.cli.rest_client import RestClient, job_path
 
 _COLOURS = {"COMPLETED": "green", "FAILED": "red", "IN_PROGRESS": "yellow"}

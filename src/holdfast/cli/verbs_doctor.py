@@ -15,7 +15,7 @@ from rich.text import Text
 
 from holdfast.cli.arguments import AsJson
 from holdfast.cli.errors import CommandError
-from holdfast.cli.output import Output
+from holdfast.cli.printing import Output
 from holdfast.cli.program import run_program
 from holdfast.cli.verbs_run import Arguments, PythonFile, Settings, program_of, told_settings
 from holdfast.common.configuration import Configuration

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from holdfast.cli.arguments import Address, AsJson, Checkpoints, JobsDir, place_of
-from holdfast.cli.output import WAITING, Output
+from holdfast.cli.printing import WAITING, Output
 
 _ENDED = ("FINISHED", "CANCELED", "FAILED")
 _RUNNING_TITLE = "------------------ Running/Restarting Jobs -------------------"

@@ -9,7 +9,7 @@ import typer
 from holdfast.cli.arguments import Address, AsJson, Checkpoints, JobId, JobsDir, place_of
 from holdfast.cli.errors import UsageError
 from holdfast.cli.operation_wait import await_operation
-from holdfast.cli.output import WAITING, Output
+from holdfast.cli.printing import WAITING, Output
 from holdfast.cli.rest_client import job_path
 
 

@@ -15,7 +15,7 @@ import typer
 from holdfast.cli.arguments import AsJson, JobsDir, absolute_path
 from holdfast.cli.drivers import HostPlace
 from holdfast.cli.errors import CommandError, UsageError
-from holdfast.cli.output import Output
+from holdfast.cli.printing import Output
 from holdfast.cli.program import run_program
 from holdfast.common import dependency_options, options, rest_options
 from holdfast.common.configuration import Configuration

@@ -20,9 +20,9 @@ from holdfast.cli.arguments import (
     place_of,
 )
 from holdfast.cli.errors import UsageError
+from holdfast.cli.job_places import Place
 from holdfast.cli.operation_wait import await_operation
-from holdfast.cli.output import WAITING, Output
-from holdfast.cli.places import Place
+from holdfast.cli.printing import WAITING, Output
 from holdfast.cli.rest_client import RestClient, job_path
 
 
@@ -184,5 +184,5 @@ def _directory_and_job(names: list[str], with_savepoint: bool) -> tuple[str | No
 
 
 def _body(field: str, directory: str | None, others: dict[str, Any]) -> dict[str, Any]:
-    """Without a directory the job's own setting holds."""
+    """The body of a request. One without a directory leaves it to the job's own setting."""
     return others if directory is None else {field: absolute_path(directory), **others}

@@ -83,7 +83,7 @@ class Configuration(SaysWhatToUse):
         return self
 
     def add_all_to_dict(self, target_dict: dict[str, Any]) -> None:
-        """With the values that typed setters were given; ``to_dict`` gives texts."""
+        """Add all settings, with the values that typed setters were given; ``to_dict`` gives texts."""
         target_dict.update(self._values | self._typed)
 
     def remove_config(self, key: str) -> bool:
@@ -113,7 +113,7 @@ class Configuration(SaysWhatToUse):
         return self.set_string(option.key, text)
 
     def layered_over(self, lower: Configuration) -> Configuration:
-        """These settings above those of ``lower``: what both set, in whatever spelling, has the value it has here."""
+        """Both settings, these above those of ``lower``: what both set, however spelled, has the value it has here."""
         return Configuration(lower).override(self)
 
     def override(self, upper: Configuration) -> Configuration:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from holdfast.checkpoint.triggers import CheckpointKind
+from holdfast.checkpoint.snapshot_triggers import CheckpointKind
 from holdfast.common.completable_future import CompletableFuture
 from holdfast.common.job_execution_result import JobExecutionResult
 from holdfast.common.job_id import JobID
@@ -14,7 +14,7 @@ from holdfast.errors import HoldfastError
 from holdfast.state.handles import SavepointFormat
 
 if TYPE_CHECKING:
-    from holdfast.checkpoint.statistics import CheckpointStatisticsTracker
+    from holdfast.checkpoint.statistics import CheckpointStatsTracker
     from holdfast.job.execution_graph import ExecutionGraph
     from holdfast.job.job import JobHistory
     from holdfast.job.running_job import RunningJob
@@ -105,5 +105,5 @@ class JobClient:
         """Vertices and subtasks with their states and metrics."""
         return self._job.master.execution_graph
 
-    def get_checkpoint_statistics(self) -> CheckpointStatisticsTracker:
+    def get_checkpoint_statistics(self) -> CheckpointStatsTracker:
         return self._job.master.checkpoints.coordinator.statistics

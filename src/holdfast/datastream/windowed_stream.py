@@ -221,7 +221,7 @@ class _Windowed(WindowSettings):
         return self._placed(stream._add_node(name, WindowOperator, spec, output_type, [rows]))
 
     def _placed(self, results: DataStream) -> DataStream:
-        """With as many subtasks as the windows can have."""
+        """The results, with as many subtasks as the windows can have."""
         return results
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from holdfast.checkpoint.completed import CompletedCheckpoint
-from holdfast.checkpoint.triggers import SnapshotTrigger
+from holdfast.checkpoint.snapshot_triggers import SnapshotTrigger
 from holdfast.errors import CheckpointError, PartialOutputError, StorageError, TransactionError
 from holdfast.failpoints import failpoint
 from holdfast.job.acceptance import accept_epoch
@@ -411,7 +411,7 @@ class Attempt:
         self._run_epoch(None, read_sources=False, close=True)
 
     def _publish_the_rest(self) -> None:
-        """Without checkpoints nothing durable holds the transactions: they are committed now, or not at all."""
+        """Commits the transactions that nothing durable holds, as there are no checkpoints: now, or not at all."""
         for left in range(_FINAL_TRIES - 1, -1, -1):
             try:
                 self._context.transactions.publish_epoch(everything=True)

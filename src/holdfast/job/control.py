@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from holdfast.checkpoint.triggers import SnapshotTrigger
+from holdfast.checkpoint.snapshot_triggers import SnapshotTrigger
 from holdfast.errors import HoldfastError
 from holdfast.job.rescaling import Rescaling
 

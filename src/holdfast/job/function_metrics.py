@@ -86,7 +86,7 @@ class FunctionMetrics:
         return {"": value}
 
     def accumulators(self) -> dict[str, Accumulator[Any, Any]]:
-        """By name, those of all subtasks merged. ProgramError where two operators gave a name to two kinds."""
+        """Accumulators by name, of all subtasks merged. ProgramError where two operators gave a name to two kinds."""
         merged: dict[str, Accumulator[Any, Any]] = {}
         with self._lock:
             told = [value for of_subtask in self._accumulators.values() for value in of_subtask.values()]

@@ -9,7 +9,7 @@ from typing import TypeVar
 from holdfast.checkpoint.completed import CompletedCheckpoint
 from holdfast.checkpoint.reasons import CheckpointFailureReason
 from holdfast.checkpoint.savepoint_target import prepare_target
-from holdfast.checkpoint.triggers import CheckpointKind, SnapshotTrigger, TriggerQueue, new_trigger_id
+from holdfast.checkpoint.snapshot_triggers import CheckpointKind, SnapshotTrigger, TriggerQueue, new_trigger_id
 from holdfast.errors import CheckpointError, HoldfastError
 from holdfast.job.job import Job
 from holdfast.job.job_master import JobMaster

@@ -11,7 +11,7 @@ import cloudpickle
 import xxhash
 
 from holdfast.graph.declared_types import refuse_generic_types
-from holdfast.graph.job_facts import job_facts
+from holdfast.graph.facts_of_graph import job_facts
 from holdfast.graph.job_graph import JobGraph, JobSettings, build_job_graph
 from holdfast.graph.pickled_program import pickled_of_program
 from holdfast.graph.planner import plan_job

@@ -7,7 +7,7 @@ from dataclasses import replace
 from holdfast.checkpoint.restore_rules import Matching, OperatorMatch, decide
 from holdfast.checkpoint.storage import open_snapshot
 from holdfast.errors import HoldfastError
-from holdfast.graph.job_facts import job_facts
+from holdfast.graph.facts_of_graph import job_facts
 from holdfast.graph.job_graph import JobGraph, JobSettings, build_job_graph
 from holdfast.graph.planner import PlannedJob, plan_job
 from holdfast.graph.stream_graph import StreamGraph

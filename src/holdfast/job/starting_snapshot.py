@@ -11,7 +11,7 @@ from holdfast.checkpoint.job_directory import JobDirectory
 from holdfast.checkpoint.restore_rules import Matching, decide, match_operators
 from holdfast.checkpoint.storage import FileCheckpointStorage, open_snapshot
 from holdfast.errors import CheckpointError, StorageError
-from holdfast.graph.job_facts import job_facts
+from holdfast.graph.facts_of_graph import job_facts
 from holdfast.graph.job_graph import JobGraph, JobSettings, build_job_graph
 from holdfast.graph.stream_graph import StreamGraph
 from holdfast.job.restore_point import restore_rules

@@ -269,8 +269,9 @@ class Aggregation:
         return [name for name in self.row_type.field_names if name in used]
 
     def state_type(self) -> TypeInformation:
-        """Its fields are told apart by what they are: a program may ask for aggregates in another order, or for fewer,
-        than the one that stored them. One that is new is refused, since the rows so far are not in it.
+        """The type of what is kept of a key. Its fields are told apart by what they are: a program may ask for
+        aggregates in another order, or for fewer, than the one that stored them. One that is new is refused, since the
+        rows so far are not in it.
         """
         partials = self.partials
         return TupleTypeInfo([partial.type_info for partial in partials], [partial.name for partial in partials])

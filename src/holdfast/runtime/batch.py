@@ -122,7 +122,7 @@ class Batch:
         self.marks = _times_of(times)
 
     def timed(self, timestamps: AnyTimes, watermarks: AnyTimes) -> Batch:
-        """These rows with other times, and without keys."""
+        """The rows with other times, and without keys."""
         return Batch(self._values, timestamps, watermarks, None, self.arrow, self._reader)
 
     @property
@@ -199,7 +199,7 @@ class Batch:
         return self._keys.column()
 
     def pieces(self, rows: int) -> Iterator[Batch]:
-        """These rows in order, so many at a time where they came through an exchange and are not Python rows yet."""
+        """The rows in order, so many at a time where they came through an exchange and are not Python rows yet."""
         if self._values is not None or not isinstance(self._keys, ReceivedKeys) or len(self) <= rows:
             yield self
             return

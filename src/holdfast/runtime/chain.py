@@ -32,7 +32,7 @@ from holdfast.runtime.watermarks import ChannelWatermarks, TimestampsAndWatermar
 from holdfast.state.handles import OperatorRecord, SnapshotType
 
 
-class Chain:
+class OperatorChain:
     """Operators in order from head to tail. Lives for an attempt; one epoch after the other goes through it."""
 
     def __init__(self, spec: ChainSpec, subtask: int, edges: Mapping[int, EdgeSpec], options: TaskOptions) -> None:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
         StateDescriptor,
         ValueStateDescriptor,
     )
-    from holdfast.state.operator_state import OperatorListState
+    from holdfast.state.operator_state import PartitionableListState
     from holdfast.state.raw_state import (
         KeyedStateCheckpointOutputStream,
         KeyGroupStatePartitionStreamProvider,
@@ -80,14 +80,14 @@ class OperatorStateStore:
     def __init__(self, environment: OperatorEnvironment) -> None:
         self._environment = environment
 
-    def get_list_state(self, descriptor: ListStateDescriptor) -> OperatorListState:
+    def get_list_state(self, descriptor: ListStateDescriptor) -> PartitionableListState:
         """A list that is split between subtasks when their number changes."""
         check_declared(self._environment, descriptor)
         handle = self._environment.operator_state.get_list_state(descriptor)
         self._bind(LIST, descriptor, handle)
         return handle
 
-    def get_union_list_state(self, descriptor: ListStateDescriptor) -> OperatorListState:
+    def get_union_list_state(self, descriptor: ListStateDescriptor) -> PartitionableListState:
         """A list that every subtask gets whole at a restore."""
         check_declared(self._environment, descriptor)
         handle = self._environment.operator_state.get_union_list_state(descriptor)

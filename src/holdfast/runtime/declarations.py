@@ -20,7 +20,7 @@ from holdfast.runtime.plan import JobPlan, OperatorSpec
 from holdfast.runtime.restored_state import open_raw_state, restored_lists
 from holdfast.runtime.source import ReadingFunction
 from holdfast.runtime.state_context import OperatorStateContext
-from holdfast.runtime.timer_service import TimerManager
+from holdfast.runtime.timer_service import InternalTimeServiceManager
 from holdfast.state.broadcast_state import BroadcastState
 from holdfast.state.descriptors import ListStateDescriptor, MapStateDescriptor, StateDescriptor
 from holdfast.state.handles import DistributionMode, ListStateSnapshot, OperatorRecord, StateMeta
@@ -28,7 +28,7 @@ from holdfast.state.heap.backend import HeapBackend
 from holdfast.state.keyed_backend import KeyedScope, KeyedStateBackend
 from holdfast.state.keygroups import KeyGroupRange
 from holdfast.state.keys import KeyCodec
-from holdfast.state.operator_state import DefaultOperatorStateBackend, OperatorListState, RegisteredStates
+from holdfast.state.operator_state import DefaultOperatorStateBackend, PartitionableListState, RegisteredStates
 from holdfast.state.snapshot_io import SnapshotReader
 from holdfast.state.store import Stamp
 
@@ -72,7 +72,7 @@ def declarations_of(
         open_raw_state(state, spec, 0, record, reader)
         keyed_state = _RecordingKeyedState(spec, Path(directory), record) if spec.keyed else None
         if keyed_state is not None:
-            state.keyed_state, state.timers = keyed_state, TimerManager(keyed_state)
+            state.keyed_state, state.timers = keyed_state, InternalTimeServiceManager(keyed_state)
         plan = occasion.plan
         environment = OperatorEnvironment(spec, plan.job_id, plan.job_name, 0, 0, state, parameters=plan.parameters)
         try:
@@ -152,14 +152,14 @@ class _RecordingOperatorState(DefaultOperatorStateBackend):
         self._empty = DefaultOperatorStateBackend(where)
         self._found = found
 
-    def get_list_state(self, descriptor: ListStateDescriptor) -> OperatorListState:
+    def get_list_state(self, descriptor: ListStateDescriptor) -> PartitionableListState:
         self._found.lists[descriptor.get_name(), DistributionMode.SPLIT_DISTRIBUTE] = descriptor
         try:
             return super().get_list_state(descriptor)
         except (StateError, RestoreError):
             return self._empty.get_list_state(descriptor)
 
-    def get_union_list_state(self, descriptor: ListStateDescriptor) -> OperatorListState:
+    def get_union_list_state(self, descriptor: ListStateDescriptor) -> PartitionableListState:
         self._found.lists[descriptor.get_name(), DistributionMode.UNION] = descriptor
         try:
             return super().get_union_list_state(descriptor)

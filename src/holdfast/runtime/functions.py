@@ -136,7 +136,7 @@ class FunctionOperator(Operator):
 
     @contextmanager
     def _reported(self, name: str) -> Iterator[None]:
-        """Around every call of the life cycle: an error says where it was raised."""
+        """Stands around every call of the life cycle: an error says where it was raised."""
         self.leave_row()
         try:
             yield

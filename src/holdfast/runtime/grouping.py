@@ -42,13 +42,13 @@ def combine_rows_by(
 
 
 def rows_as_combined(aggregation: Aggregation, rows: pa.RecordBatch, times: Numbers | None = None) -> pa.RecordBatch:
-    """Each of ``rows`` by itself, in the columns of those that stand for several."""
+    """Each of ``rows`` by itself, as partial aggregates."""
     partials = [_of_each(partial, rows, times) for partial in aggregation.partials]
     return _as_rows(aggregation, _keys_of(aggregation, rows), partials)
 
 
 def combine_partials(aggregation: Aggregation, keys: Sequence[pa.Array], rows: pa.RecordBatch) -> pa.RecordBatch:
-    """One row for each key of rows that stand for several; ``keys`` are its columns."""
+    """One row for each key of partial aggregates; ``keys`` are its columns."""
     partials = [partial.of_combined for partial in aggregation.partials]
     return _as_rows(aggregation, *_grouped(partials, keys, [rows.column(partial.name) for partial in partials]))
 

@@ -13,7 +13,7 @@ from holdfast.runtime.environment import OperatorEnvironment
 from holdfast.runtime.functions import FunctionOperator, method_of
 from holdfast.runtime.plan import OperatorSpec
 from holdfast.runtime.stateless import RowContext, RowMapper, repeat_times, select_rows
-from holdfast.runtime.timer_service import BatchTimerService, TimerManager, TimerService
+from holdfast.runtime.timer_service import BatchTimerService, InternalTimeServiceManager, TimerService
 from holdfast.state.descriptors import ValueStateDescriptor
 from holdfast.state.keys import KeyCodec
 from holdfast.state.timers import TimeDomain, TimerQueue
@@ -230,7 +230,7 @@ class TimedOperator(KeyedOperator):
         return self.timer_manager.queue("user", domain)
 
     @property
-    def timer_manager(self) -> TimerManager:
+    def timer_manager(self) -> InternalTimeServiceManager:
         timers = self.environment.state.timers
         assert timers is not None, "a keyed operator has timers"
         return timers

@@ -18,20 +18,20 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.errors import NotPicklableError, StoreVersionError
-from holdfast.runtime.chain import Chain
+from holdfast.runtime.chain import OperatorChain
 from holdfast.runtime.context import StateSnapshotContext
 from holdfast.runtime.environment import OperatorEnvironment
 from holdfast.runtime.epoch import EpochSpec, RestoredJob
-from holdfast.runtime.fields import PackedFields, pack_fields, unpack_fields
+from holdfast.runtime.function_fields import PackedFields, pack_fields, unpack_fields
 from holdfast.runtime.functions import FunctionOperator
 from holdfast.runtime.local_files import attempt_directory, sweep_older_attempts
 from holdfast.runtime.metric_values import OperatorMetrics
 from holdfast.runtime.operator import Operator
-from holdfast.runtime.operator_store import OperatorStore
 from holdfast.runtime.plan import JobPlan
 from holdfast.runtime.prepared import PreparedSubtask
 from holdfast.runtime.sealed_file import SealedFiles
 from holdfast.runtime.state_context import OperatorStateContext
+from holdfast.runtime.state_handler import StreamOperatorStateHandler
 from holdfast.state.handles import CheckpointRequest, StateMigrated
 from holdfast.state.store import Stamp
 from holdfast.types.clock import wall_clock
@@ -65,8 +65,8 @@ class LiveTask:
         self._key: _TaskKey = (plan.job_id, attempt, level, slot)
         self._directory = attempt_directory(plan, attempt) / f"level-{level}-slot-{slot}"
         self._files = SealedFiles(plan.options.secret, "/".join(map(str, self._key)))
-        self.chains = [Chain(spec, slot, edges, plan.options) for spec in plan.chains_of(level, slot)]
-        self._stores: dict[str, OperatorStore] = {}
+        self.chains = [OperatorChain(spec, slot, edges, plan.options) for spec in plan.chains_of(level, slot)]
+        self._stores: dict[str, StreamOperatorStateHandler] = {}
         self._stamp: Stamp | None = None
         self._warned: set[str] = set()
         self._warnings: list[str] = []
@@ -128,7 +128,7 @@ class LiveTask:
         restored = load_restored() if rebuild and spec.restored else None
         for chain in self.chains:
             for operator in chain.operators:
-                store = OperatorStore(self._plan, self._attempt, operator.spec, chain.subtask, self._clock)
+                store = StreamOperatorStateHandler(self._plan, self._attempt, operator.spec, chain.subtask, self._clock)
                 self._stores[operator.spec.operator_id] = store
                 packed = None if memory is None else memory["operator_state"][operator.spec.operator_id]
                 state = store.open(base, restored, spec.reader, packed)

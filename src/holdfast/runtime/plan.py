@@ -86,7 +86,7 @@ class EdgeSpec:
     of_data_frame: bool = False
     #: The side output of the source that it carries; None for its main output.
     tag_id: str | None = None
-    #: Its rows stand for several of the source's: they are combined on the way.
+    #: Its rows are partial aggregates of the source's: they are combined on the way.
     combine: Combination | None = None
 
     @property

@@ -88,7 +88,7 @@ def _pip() -> list[str]:
 
 
 def _environment() -> dict[str, str]:
-    """Without what Spark tells its own Python processes."""
+    """The variables of this process, without what Spark tells its own Python processes."""
     return {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
 
 

@@ -79,7 +79,7 @@ class Outbox:
         return ready
 
     def take_all(self) -> list[Envelope]:
-        """Also the last envelope of each link, for a driver that cannot wait: a link's barrier then travels alone."""
+        """Take the last envelope of each link too, for a driver that cannot wait: its barrier then travels alone."""
         self._ready += self._held.values()
         self._held.clear()
         return self.take()

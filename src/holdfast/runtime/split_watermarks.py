@@ -21,7 +21,7 @@ class SplitTimes:
         self._quiet_since: dict[str, int] = {}
 
     def keep(self, splits: Iterable[str], now: int) -> None:
-        """These are the subtask's splits from now on. A new one holds back event time until it has rows or is idle."""
+        """The subtask has these splits from now on. A new one holds back event time until it has rows or is idle."""
         wanted = set(splits)
         for gone in self._highest.keys() - wanted:
             del self._highest[gone], self._quiet_since[gone]

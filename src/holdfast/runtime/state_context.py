@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from holdfast.errors import RestoreError
-from holdfast.runtime.timer_service import TimerManager
+from holdfast.runtime.timer_service import InternalTimeServiceManager
 from holdfast.state.operator_state import DefaultOperatorStateBackend
 from holdfast.state.raw_state import RawKeyedInputs, RawOperatorInputs, RawStateInputs
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class OperatorStateContext:
-    """All state of one operator: ``OperatorStore`` makes it when a process takes the operator up."""
+    """All state of one operator: ``StreamOperatorStateHandler`` makes it when a process takes the operator up."""
 
     operator_state: DefaultOperatorStateBackend
     #: None without a ``key_by``, as are the timers.
     keyed_state: KeyedStateBackend | None = None
-    timers: TimerManager | None = None
+    timers: InternalTimeServiceManager | None = None
     #: What was restored of raw state; empty again once ``initialize_state`` has returned.
     raw_keyed_inputs: RawKeyedInputs = field(default_factory=RawStateInputs)
     raw_operator_inputs: RawOperatorInputs = field(default_factory=RawStateInputs)

@@ -24,7 +24,7 @@ import pyarrow as pa
 from holdfast.errors import EpochError, HoldfastError
 from holdfast.failpoints import failpoint
 from holdfast.runtime.aligner import Aligner
-from holdfast.runtime.chain import Chain
+from holdfast.runtime.chain import OperatorChain
 from holdfast.runtime.envelope import CONTROL_EDGE, Envelope, Header, pack, unpack_header
 from holdfast.runtime.epoch import Acknowledgement, Consumed, EpochSpec, RestoredJob, SinkHandle
 from holdfast.runtime.failure_report import report_of_raised, with_report
@@ -80,7 +80,7 @@ class TaskRun:
         self._trigger_id = ""
 
     @property
-    def chains(self) -> list[Chain]:
+    def chains(self) -> list[OperatorChain]:
         """The chains of the started task."""
         assert self._task is not None
         return self._task.chains

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from holdfast.state.timers import TimeDomain, TimerQueue
 
 
-class TimerManager:
+class InternalTimeServiceManager:
     """The timers of an operator, by the name of a service and the domain. They are keyed state."""
 
     def __init__(self, keyed_state: KeyedStateBackend) -> None:

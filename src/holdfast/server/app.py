@@ -17,13 +17,13 @@ from starlette.routing import Mount, Route
 from starlette.types import ASGIApp
 
 from holdfast.errors import HoldfastError
-from holdfast.server.access import AccessTokens
-from holdfast.server.calls import Call, FromHistory, RestError, ServerState
+from holdfast.server.access_tokens import AccessTokens
 from holdfast.server.directories import ForbiddenDirectoryError
 from holdfast.server.guards import BodyGuard, DriverName, HostGuard, TokenGuard
 from holdfast.server.models_cluster import ErrorMessage
 from holdfast.server.openapi import describe
 from holdfast.server.prometheus import CONTENT_TYPE, exposition
+from holdfast.server.requests import Call, FromHistory, RestError, ServerState
 from holdfast.server.resources import RESOURCES, Resource, fields_of, type_name
 
 logger = logging.getLogger(__name__)

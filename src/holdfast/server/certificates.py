@@ -12,7 +12,7 @@ _CERTIFICATE = re.compile("-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE---
 
 
 def certificates_in(path: str) -> str:
-    """Without anything else that the file holds: a private key may stand beside them."""
+    """The certificates of a file, and nothing else that it holds: a private key may stand beside them."""
     try:
         text = Path(path).read_text(encoding="ascii", errors="replace")
     except OSError as error:

@@ -13,14 +13,14 @@ from holdfast.checkpoint.driver_record import DriverRecord
 from holdfast.checkpoint.job_address import JobAddress
 from holdfast.common.configuration import Configuration
 from holdfast.errors import MissingExtraError
-from holdfast.server.access import AccessTokens
+from holdfast.server.access_tokens import AccessTokens
 from holdfast.server.archive import JobArchive
-from holdfast.server.calls import ServerState
 from holdfast.server.certificates import certificates_in
 from holdfast.server.jobs_directory import JobsDirectory, RecordedJob, ServerRecord, new_driver_name
+from holdfast.server.known_jobs import JobRegistry
 from holdfast.server.last_seen import LastSeen, keep_lost_jobs
 from holdfast.server.operations import Operations
-from holdfast.server.registry import JobRegistry
+from holdfast.server.requests import ServerState
 from holdfast.server.served_job import ServedJob
 from holdfast.server.settings import DRIVER_VARIABLE, ServerSettings, server_settings
 from holdfast.server.token import obtain_token

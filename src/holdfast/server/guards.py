@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import msgspec
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from holdfast.server.access import AccessTokens
+from holdfast.server.access_tokens import AccessTokens
 from holdfast.server.admission import CONNECTION
 from holdfast.server.identity import DRIVER_HEADER
 from holdfast.server.models_cluster import ErrorMessage
@@ -151,7 +151,7 @@ def _headers(scope: Scope) -> dict[bytes, bytes]:
 
 
 def _host_name(host: str) -> str:
-    """Without the port."""
+    """The name of a host, without the port."""
     return (urlsplit(f"//{host}").hostname or "").lower() if _is_authority(host) else host
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from holdfast.checkpoint.statistics import CheckpointStatistics
 from holdfast.server import models_checkpoint as models
 from holdfast.server import views_checkpoint
-from holdfast.server.calls import Call, RestError
+from holdfast.server.requests import Call, RestError
 from holdfast.server.served_job import ServedJob
 
 

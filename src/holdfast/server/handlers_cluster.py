@@ -7,9 +7,9 @@ from collections import Counter
 from typing import Any
 
 from holdfast.server import models_cluster as models
-from holdfast.server.calls import Call
 from holdfast.server.identity import FLINK_VERSION, REVISION
 from holdfast.server.models_job import JobIdsWithStatus, JobIdWithStatus
+from holdfast.server.requests import Call
 from holdfast.server.views_job import job_ended
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from holdfast.server import models_job as models
 from holdfast.server import views_job
 from holdfast.server.archive import ArchivedJob
-from holdfast.server.calls import Call, RestError
+from holdfast.server.requests import Call, RestError
 from holdfast.server.views_job import job_ended
 
 _SHOWN_EXCEPTIONS = 20

@@ -10,9 +10,9 @@ import msgspec
 from holdfast.job.execution_graph import Execution, ExecutionVertex
 from holdfast.runtime.metric_values import Plain
 from holdfast.server.archive import ArchivedJob
-from holdfast.server.calls import Call, RestError
 from holdfast.server.job_metrics import job_metrics
 from holdfast.server.models_cluster import AggregatedMetric, Metric
+from holdfast.server.requests import Call, RestError
 from holdfast.server.served_job import ServedJob
 from holdfast.server.vertex_metrics import aggregated_metrics, shown, subtask_metrics, vertex_metrics
 

@@ -10,13 +10,13 @@ from concurrent.futures import Future
 from typing import Any, TypeVar
 
 from holdfast.checkpoint.savepoint import dispose_savepoint, pickled_in_savepoint
-from holdfast.checkpoint.triggers import CheckpointKind, new_trigger_id
+from holdfast.checkpoint.snapshot_triggers import CheckpointKind, new_trigger_id
 from holdfast.errors import HoldfastError
 from holdfast.server import models_operation as models
-from holdfast.server.calls import Call, RestError
 from holdfast.server.directories import ForbiddenDirectoryError, resolve_inside
 from holdfast.server.operations import OperationKey, OperationKind
-from holdfast.server.requirements import present_requirements, wanted_parallelism
+from holdfast.server.requests import Call, RestError
+from holdfast.server.resource_requirements import present_requirements, wanted_parallelism
 from holdfast.server.served_job import ServedJob
 from holdfast.state.handles import SavepointFormat
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import msgspec
 
-from holdfast.checkpoint.triggers import CheckpointKind
+from holdfast.checkpoint.snapshot_triggers import CheckpointKind
 from holdfast.state.handles import SavepointFormat
 
 TriggerId = Annotated[str, msgspec.Meta(pattern="^[0-9a-fA-F]{32}$")]

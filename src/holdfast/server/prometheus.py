@@ -10,8 +10,8 @@ from prometheus_client.registry import Collector
 
 from holdfast.runtime.operator import MIN_WATERMARK
 from holdfast.server.job_metrics import EXTERNAL_PATH, job_metrics
+from holdfast.server.known_jobs import JobRegistry
 from holdfast.server.prometheus_functions import FunctionFamilies
-from holdfast.server.registry import JobRegistry
 from holdfast.server.served_job import ServedJob
 from holdfast.server.views_job import job_ended
 

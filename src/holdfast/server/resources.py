@@ -12,8 +12,8 @@ from holdfast.server import handlers_checkpoint, handlers_cluster, handlers_job,
 from holdfast.server import models_checkpoint as checkpoint_models
 from holdfast.server import models_job as job_models
 from holdfast.server import models_operation as operation_models
-from holdfast.server.calls import Call
 from holdfast.server.models_cluster import AggregatedMetric, ClusterOverview, DashboardConfiguration, Metric
+from holdfast.server.requests import Call
 
 _JOB = "/jobs/{job_id}"
 _NOT_FOUND = {404: "There is no such job"}

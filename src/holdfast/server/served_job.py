@@ -7,7 +7,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from holdfast.checkpoint.triggers import CheckpointKind
+from holdfast.checkpoint.snapshot_triggers import CheckpointKind
 from holdfast.job.job import Job
 from holdfast.state.handles import SavepointFormat
 

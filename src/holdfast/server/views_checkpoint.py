@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from holdfast.checkpoint.statistics import (
     CheckpointStatistics,
-    CheckpointStatisticsTracker,
+    CheckpointStatsTracker,
     CheckpointStatus,
     RestoredCheckpoint,
     SubtaskStatistics,
@@ -26,7 +26,7 @@ def checkpointing_enabled(job: ServedJob) -> bool:
     return job.gateway.job.checkpoint.enabled or tracker_of(job).counts.total > 0
 
 
-def tracker_of(job: ServedJob) -> CheckpointStatisticsTracker:
+def tracker_of(job: ServedJob) -> CheckpointStatsTracker:
     return job.gateway.master.checkpoints.coordinator.statistics
 
 
@@ -215,7 +215,7 @@ def _subtask(part: _Part, index: int) -> models.SubtaskCheckpoint:
     )
 
 
-def _summary(tracker: CheckpointStatisticsTracker) -> models.Summary:
+def _summary(tracker: CheckpointStatsTracker) -> models.Summary:
     numbers = list(tracker.completed_numbers)
     none = distribution(0 for _ in numbers)
     return models.Summary(

@@ -98,7 +98,7 @@ def _executors(session: SparkSession, request: Request) -> tuple[tuple[HostFacts
 def _round(
     session: SparkSession, task: Callable[[Any], list[dict[str, Any]]]
 ) -> tuple[dict[_Place, dict[str, Any]], dict[_Place, Clock]]:
-    """By executor: what a task saw there, if it was to look, and how far its clock is ahead."""
+    """What a task saw on each executor, if it was to look, and how far its clock is ahead."""
     context = session.sparkContext
     slots = max(1, context.defaultParallelism)
     begun = time.time()

@@ -22,8 +22,8 @@ _tasks = 0
 
 @contextmanager
 def rare_collections() -> Iterator[None]:
-    """Around a task: what it leaves alive is put aside, and the full collection behind it finds little to do, but for
-    every so many tasks.
+    """Stands around a task: what it leaves alive is put aside, and the full collection behind it finds little to do,
+    but for every so many tasks.
     """
     global _tasks
     gc.set_threshold(*_THRESHOLDS)

@@ -141,7 +141,7 @@ class StreamInputs:
 def restored_positions(
     inputs: Iterable[DataFrameInput], records: Iterable[OperatorRecord], reader: SnapshotReader
 ) -> dict[str, StreamPosition]:
-    """By operator id; RestoreError where the state is that of something else."""
+    """The positions to go on from, by operator id; RestoreError where the state is that of something else."""
     handles = {record.operator_id: record.subtasks[0].operator_state for record in records if record.subtasks}
     return {
         each.operator_id: decode_position(reader.read(handle), each.name)

@@ -78,7 +78,7 @@ class KeyMigrationRun:
             yield from self._merged(self._collisions(some, key_groups))
 
     def _collisions(self, suspects: frozenset[int], key_groups: KeyGroupRange) -> dict[bytes, dict[bytes, list[Entry]]]:
-        """By new key and old key the entries of those keys that really became one, in the order of the old ones."""
+        """The entries of those keys that really became one, by new key and old key, in the order of the old ones."""
         found: dict[bytes, dict[bytes, list[Entry]]] = {}
         for moved in self._regrouping.of_range(self._read(), key_groups):
             if hash(moved.key) in suspects:

@@ -91,7 +91,7 @@ def stamping(kind: str, now: int) -> Callable[[bytes], bytes]:
 def _by_types(
     operator: str, known: StateMeta, wanted: StateMeta, descriptor: StateDescriptor, now: int
 ) -> StateRewrite | None:
-    """Without a function of the program: what the types themselves allow."""
+    """What the types themselves allow, without a function of the program."""
     values = descriptor.serializers()["value"]
     found = compatibility(known.serializers["value"], values)
     if found is Compatibility.INCOMPATIBLE:

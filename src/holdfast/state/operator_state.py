@@ -21,7 +21,7 @@ from holdfast.state.redistribution import redistribute
 from holdfast.state.serializers import Serializer, type_errors_of
 
 
-class OperatorListState:
+class PartitionableListState:
     """A list of operator state, kept as encoded elements. ``owner`` is how errors name it.
 
     Elements are checked against their type when they are added, and ``get`` gives new objects: an element that is
@@ -74,7 +74,7 @@ class RegisteredState:
     #: A function of this attempt asked for it, perhaps in another process: what it holds is the function's business.
     claimed: bool = False
     descriptor: StateDescriptor | None = None
-    state: OperatorListState | BroadcastState | None = None
+    state: PartitionableListState | BroadcastState | None = None
 
     def content(self, name: str) -> list[ListStateSnapshot]:
         """What it holds now."""
@@ -122,11 +122,11 @@ class DefaultOperatorStateBackend:
         self._subtask = subtask
         self._parallelism = parallelism
 
-    def get_list_state(self, descriptor: ListStateDescriptor) -> OperatorListState:
+    def get_list_state(self, descriptor: ListStateDescriptor) -> PartitionableListState:
         """A list whose elements are split over the subtasks when the parallelism changes."""
         return self._list(descriptor, DistributionMode.SPLIT_DISTRIBUTE)
 
-    def get_union_list_state(self, descriptor: ListStateDescriptor) -> OperatorListState:
+    def get_union_list_state(self, descriptor: ListStateDescriptor) -> PartitionableListState:
         """A list of which every subtask gets all elements of all subtasks at a restore."""
         return self._list(descriptor, DistributionMode.UNION)
 
@@ -180,7 +180,7 @@ class DefaultOperatorStateBackend:
         mine = share or [msgspec.structs.replace(part, elements=()) for part in split[:1]]
         return [msgspec.structs.replace(part, mode=DistributionMode.UNION) for part in mine]
 
-    def _list(self, descriptor: ListStateDescriptor, mode: DistributionMode) -> OperatorListState:
+    def _list(self, descriptor: ListStateDescriptor, mode: DistributionMode) -> PartitionableListState:
         self._check_kind(descriptor, ListStateDescriptor)
         name = descriptor.get_name()
         entry = self._states.lists.setdefault(name, RegisteredState(mode))
@@ -188,16 +188,18 @@ class DefaultOperatorStateBackend:
         if entry.state is None:
             elements = self._restored(self._states.lists, entry, descriptor)
             serializer = descriptor.serializers()["value"]
-            self._claim(entry, descriptor, OperatorListState(self._owner(name), serializer, elements))
+            self._claim(entry, descriptor, PartitionableListState(self._owner(name), serializer, elements))
         self._check_same(entry.descriptor, descriptor)
-        assert isinstance(entry.state, OperatorListState)
+        assert isinstance(entry.state, PartitionableListState)
         return entry.state
 
     def _owner(self, name: str) -> str:
         return f"{self._where}, operator state '{name}'"
 
     @staticmethod
-    def _claim(entry: RegisteredState, descriptor: StateDescriptor, state: OperatorListState | BroadcastState) -> None:
+    def _claim(
+        entry: RegisteredState, descriptor: StateDescriptor, state: PartitionableListState | BroadcastState
+    ) -> None:
         entry.descriptor, entry.state, entry.claimed = descriptor, state, True
         entry.restored = []
 

@@ -73,14 +73,14 @@ class StateOwner:
     uid: str | None
 
     def pickled_keyed(self, metas: Iterable[StateMeta]) -> Iterator[PickledState]:
-        """Its keyed states that are pickled."""
+        """The keyed states that are pickled."""
         for meta in metas:
             types = _pickled_types({role: one for role, one in meta.serializers.items() if role == "value"})
             if types:
                 yield PickledState(self.name, self.uid, meta.name, f"{meta.kind} state", types)
 
     def pickled_lists(self, states: Iterable[tuple[str, DistributionMode, Types]]) -> Iterator[PickledState]:
-        """Its operator states that are pickled."""
+        """The operator states that are pickled."""
         for name, mode, serializers in states:
             types = _pickled_types(serializers)
             if types:

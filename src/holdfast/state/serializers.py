@@ -204,7 +204,7 @@ def _unframed_decoder(form: Form) -> Callable[[bytes], Any]:
 
 @contextmanager
 def type_errors_of(owner: str) -> Iterator[None]:
-    """Around what encodes values for a state: an error says for which."""
+    """Stands around what encodes values for a state: an error says for which."""
     try:
         yield
     except StateTypeError as error:

@@ -115,7 +115,7 @@ class ColumnCache(ValueCache):
         self._asked: tuple[pa.Array, Positions] | None = None
 
     def take_columns(self) -> ValueColumns:
-        """Its keys, for another object of the same state. Their values are others by now."""
+        """The keys that are cached, for another object of the same state. Their values are others by now."""
         self._columns.forget_values()
         return self._columns
 

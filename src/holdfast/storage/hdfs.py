@@ -86,7 +86,7 @@ def _name_nodes(scheme: str, authority: str) -> NameNodes:
 
 
 def _native(authority: str, without: str) -> HdfsAccess:
-    """By libhdfs, with the reason that there is no WebHDFS."""
+    """Access by libhdfs, with the reason that there is no WebHDFS."""
     from holdfast.storage.remote import ArrowStorage
 
     try:

@@ -178,7 +178,7 @@ class Upload(io.RawIOBase):
             _checked(self._connection).read()
 
     def close(self) -> None:
-        """Also gives up what is not finished: a file of which a part has arrived stays in HDFS."""
+        """Gives up what is not finished: a file of which a part has arrived stays in HDFS."""
         try:
             if not self._ended:
                 # A data node that finds the connection closed may create the file later, when it was deleted already.

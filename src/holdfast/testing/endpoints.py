@@ -13,9 +13,9 @@ from holdfast.runtime.source import Source, SourceFunction
 from holdfast.state.handles import CheckpointRequest, SubtaskSnapshot
 from holdfast.state.snapshot_io import SnapshotWriter
 from holdfast.testing.harness import Harness
+from holdfast.testing.operator_places import AsSink, AsSource
 from holdfast.testing.options import HarnessOptions, Setup
 from holdfast.testing.outputs import Output
-from holdfast.testing.places import AsSink, AsSource
 from holdfast.testing.pushing import OneInput
 from holdfast.testing.snapshot import HarnessSnapshot
 

@@ -25,9 +25,9 @@ from holdfast.state.snapshot_io import SnapshotWriter
 from holdfast.testing.assertions import check_content
 from holdfast.testing.clock import ManualClock
 from holdfast.testing.epochs import Epochs
+from holdfast.testing.operator_places import Place
 from holdfast.testing.options import Setup
 from holdfast.testing.outputs import Output
-from holdfast.testing.places import Place
 from holdfast.testing.program import TestProgram, build_program
 from holdfast.testing.snapshot import HarnessSnapshot
 from holdfast.testing.subtasks import Subtasks

@@ -36,7 +36,7 @@ from holdfast.runtime.task_files import undone_search_path
 from holdfast.runtime.upload import UploadResult
 from holdfast.state.handles import OperatorRecord
 from holdfast.state.snapshot_io import SnapshotReader, SnapshotWriter
-from holdfast.testing.local_files import local_files
+from holdfast.testing.sent_files import local_files
 from holdfast.testing.tasks import run_tasks
 from holdfast.types.dependencies import DependencySettings
 

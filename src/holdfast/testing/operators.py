@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, Unpack
 
 from holdfast.testing.keyed import KeyedView
+from holdfast.testing.operator_places import Key, OnStream
 from holdfast.testing.options import HarnessOptions, Setup
-from holdfast.testing.places import Key, OnStream
 from holdfast.testing.pushing import OneInput
 
 

@@ -13,8 +13,8 @@ from holdfast.graph.job_graph import JobSettings, build_job_graph
 from holdfast.graph.planner import plan_job
 from holdfast.runtime.plan import EdgeSpec, JobPlan, OperatorSpec, TaskOptions
 from holdfast.state.backends import load_backend
+from holdfast.testing.operator_places import AsSource, Place
 from holdfast.testing.options import Setup
-from holdfast.testing.places import AsSource, Place
 from holdfast.types.settings import (
     BackendSettings,
     CheckpointSettings,

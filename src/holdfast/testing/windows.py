@@ -24,8 +24,8 @@ from holdfast.runtime.windowing.operator import WindowOperator
 from holdfast.runtime.windowing.triggers import Trigger
 from holdfast.state.descriptors import StateDescriptor
 from holdfast.testing.keyed import KeyedView, content_of
+from holdfast.testing.operator_places import Key, Place
 from holdfast.testing.options import HarnessOptions, Setup
-from holdfast.testing.places import Key, Place
 from holdfast.testing.pushing import OneInput
 
 

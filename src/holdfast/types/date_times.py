@@ -24,7 +24,7 @@ def micros_of(timestamp: dt.datetime) -> int:
 
 
 def timestamp_of(micros: int) -> dt.datetime:
-    """Without a time zone."""
+    """A moment without a time zone."""
     return _EPOCH + dt.timedelta(microseconds=micros)
 
 

@@ -4,5 +4,5 @@ from __future__ import annotations
 
 
 def qualified_name(cls: type) -> str:
-    """By which a class is stored and recognised."""
+    """The name by which a class is stored and recognised."""
     return f"{cls.__module__}:{cls.__qualname__}"

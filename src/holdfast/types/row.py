@@ -215,7 +215,7 @@ def _order(names: tuple[str, ...] | None) -> tuple[int, ...] | None:
 
 
 def _by_name(row: Row) -> tuple[Any, ...]:
-    """Its values in the order of their names."""
+    """The values of a row in the order of their names."""
     order = row._sorted_positions
     return tuple(row) if order is None else tuple([_get_item(row, position) for position in order])
 

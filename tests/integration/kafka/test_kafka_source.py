@@ -182,7 +182,7 @@ def test_a_consumer_stays_open_between_epochs_and_is_set_back_after_a_failure(
 
 
 class FailsOnce(SimpleStringSchema):
-    """As a function that raises at its first call in a process."""
+    """Raises at its first call in a process, as a function may."""
 
     calls = 0
 

@@ -45,7 +45,7 @@ def attempts_are_used_up(env, out):
 
 
 class FailsFirst(MapFunction):
-    """As often as it is told; a file remembers."""
+    """Fails as often as it is told; a file remembers."""
 
     def __init__(self, file, times):
         self.file = Path(file)

@@ -219,7 +219,7 @@ def test_whatever_holds_rows_is_taken(function: Any) -> None:
 
 
 class OneObject(AsyncFunction[int, list[int]]):
-    """The same list for every row, changed in between."""
+    """Gives one list for every row, changed in between."""
 
     def open(self, runtime_context: Any) -> None:
         self.row: list[int] = []

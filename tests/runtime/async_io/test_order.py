@@ -137,7 +137,7 @@ def test_without_calls_under_way_a_watermark_goes_on_at_once(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_end_of_event_time_waits_for_all_calls(kind: str) -> None:
-    """Those behind are told of it by the chain as soon as this operator returns."""
+    """Operators behind hear of it from the chain as soon as this operator returns."""
     with Driven(Reversed(4), kind, event_time=True) as driven:
         driven.push(range(4), [0] * 4)
         driven.operator.process_watermark(MAX_WATERMARK)

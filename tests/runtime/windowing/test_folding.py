@@ -139,7 +139,7 @@ def _shown(kept: Any, function: str) -> str:
 
 @given(MEMBERS, st.integers(0, 30))
 def test_accumulators_are_merged(members: list[tuple[int, Any]], cut: int) -> None:
-    """Of what a sum of floating numbers gives in another order, only the rest is compared."""
+    """A sum of floating numbers gives something else in another order, so only the rest is compared."""
     named = {name: one for name, one in ALL.items() if name not in ("reals", "mean", "sum")}
     function = KnownAggregates(aggregation(**named))
     whole = add_all(function, [None] * 4, members)

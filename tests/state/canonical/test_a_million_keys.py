@@ -50,7 +50,7 @@ def loaded(
 
 
 def digest(store: LocalStore) -> tuple[int, str]:
-    """Of all entries in key order."""
+    """The digest of all entries in key order."""
     found, count = xxhash.xxh3_128(), 0
     for key, value in store.scan(LOWEST, HIGHEST):
         found.update(key)

@@ -26,7 +26,7 @@ def leader_address(settings: ZooKeeperSettings, job_id: str) -> str | None:
 
 
 def leader_addresses(settings: ZooKeeperSettings) -> dict[str, str]:
-    """By job: the same of all jobs that a driver leads."""
+    """The addresses of the drivers that lead jobs, by job."""
 
     def read(client: KazooClient) -> dict[str, str]:
         try:

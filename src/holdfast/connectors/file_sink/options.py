@@ -74,7 +74,7 @@ class BucketAssigner(SaysWhatToUse):
 
     @staticmethod
     def date_time_bucket_assigner(format_str: str = "yyyy-MM-dd--HH", timezone_id: str | None = None) -> BucketAssigner:
-        """By processing time; the host's time zone unless one is named."""
+        """Buckets by processing time, in the host's time zone unless one is named."""
         try:
             zone = None if timezone_id is None else ZoneInfo(timezone_id)
         except (ZoneInfoNotFoundError, ValueError) as cause:

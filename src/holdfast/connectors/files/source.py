@@ -93,19 +93,23 @@ class FileSource(Source):
 
     @staticmethod
     def parquet(paths: Paths, schema: Any = None, *, bounded: bool = False) -> FileSource:
-        """Without a schema it is that of the first file, which is opened on the driver when the program is made."""
+        """Rows of Parquet files. A schema that is left out is that of the first file, which is opened on the driver
+        when the program is made.
+        """
         return _typed(paths, schema, parquet_schema, ParquetFormat, bounded)
 
     @staticmethod
     def json(paths: Paths, schema: Any = None, *, bounded: bool = False) -> FileSource:
-        """Without a schema it is found in the first 4 MB of the first file."""
+        """Rows of lines of JSON. A schema that is left out is found in the first 4 MB of the first file."""
         return _typed(paths, schema, json_schema, JsonFormat, bounded)
 
     @staticmethod
     def csv(
         paths: Paths, schema: Any = None, *, header: bool = True, delimiter: str = ",", bounded: bool = False
     ) -> FileSource:
-        """Without a schema it is found in the first 4 MB of the first file, which must have a header."""
+        """Rows of CSV files. A schema that is left out is found in the first 4 MB of the first file, which must have a
+        header.
+        """
         if schema is None and not header:
             raise ProgramError("A CSV source without a header line needs a schema: nothing else names its columns.")
         dialect = CsvDialect(delimiter, null="", header=header)

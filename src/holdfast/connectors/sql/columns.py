@@ -41,7 +41,7 @@ def rows_of(batch: pa.RecordBatch) -> Iterable[tuple[Any, ...]]:
 
 
 def numbered(batches: Iterable[pa.RecordBatch], name: str) -> Iterator[pa.RecordBatch]:
-    """With a last column that counts the rows."""
+    """Adds a last column that counts the rows."""
     first = 0
     for batch in batches:
         numbers = pa.array(range(first, first + batch.num_rows), pa.int64())

@@ -27,7 +27,7 @@ class KeysOfBatch:
         return cls(of_rows, list(numbers), list(distinct.values()))
 
     def ordered_by(self, places: Sequence[bytes]) -> KeysOfBatch:
-        """These keys, numbered in another order."""
+        """The keys, numbered in another order."""
         order = sorted(range(len(places)), key=places.__getitem__)
         numbers = np.empty(len(order), dtype=np.int64)
         numbers[order] = np.arange(len(order))

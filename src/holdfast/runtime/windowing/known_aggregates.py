@@ -46,7 +46,7 @@ def _of_row(get: Callable[[Any], Any]) -> Callable[[tuple[Any, int | None]], Any
 
 class KnownAggregates:
     """An aggregate function: its accumulators are tuples of partial values, which are never changed in place.
-    ``combined``: its rows stand for several, and are accumulators themselves. Where ``timed``, rows come as pairs with
+    ``combined``: its rows are partial aggregates, accumulators themselves. Where ``timed``, rows come as pairs with
     their event times.
     """
 
@@ -90,7 +90,7 @@ class WindowAggregation:
     aggregation: Aggregation
     #: Windows of time have a start and an end, which the rows begin with behind the key.
     timed: bool
-    #: The rows that come stand for several.
+    #: The rows that come are partial aggregates.
     combined: bool = False
 
     @property

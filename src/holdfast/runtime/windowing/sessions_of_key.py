@@ -46,8 +46,8 @@ class SessionsOfKey:
         self.run(running, running[-1] if running else None)
 
     def run(self, running: list[Session], current: Session | None) -> None:
-        """These are the ones that rows may go into: no two of them touch each other. ``current`` had the last row, and
-        is likely to have the next.
+        """Go on with the sessions that rows may go into: no two of them touch each other. ``current`` had the last row,
+        and is likely to have the next.
         """
         self.running = running
         self.current = current

@@ -39,7 +39,7 @@ def cut_log(files: Mapping[str, bytes], last: int) -> dict[str, bytes]:
 
 
 def _entries(files: Mapping[str, bytes], last: int) -> dict[int, list[bytes]]:
-    """By number, the lines of all entries up to ``last``."""
+    """The lines of all entries up to ``last``, by number."""
     numbered = {number: name for name in sorted(files) if (number := log_number(name)) is not None}
     begin = max((n for n, name in numbered.items() if n <= last and name.endswith(_COMPACT)), default=0)
     chosen = [numbered.get(number) for number in range(begin, last + 1)]

@@ -43,7 +43,7 @@ class KeptPlans:
         return self._levels_for(len(slices)).run([self._sent(each) for each in slices])
 
     def _levels_for(self, slices: int) -> RepeatedPlan:
-        """With nothing in the place of what the tasks send that read slices."""
+        """The plan of the levels, with nothing in the place of what the tasks send that read slices."""
         if slices not in self._levels:
             empty = RowShape(EXCHANGE.json())
             messages = self._frames.messages([empty.empty(self._session) for _ in range(slices)])

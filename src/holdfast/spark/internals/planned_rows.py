@@ -65,7 +65,7 @@ class PlannedRows:
 
     @classmethod
     def of_rdd(cls, rdd: Any, shape: RowShape) -> PlannedRows:
-        """Its partitions are fixed from now on: a source that would name others later is not asked again."""
+        """Rows of an RDD whose partitions are fixed from now on: a source that would name others is not asked."""
         return cls(rdd, int(rdd.getNumPartitions()), shape, exchanged=_SHUFFLE in rdd.toDebugString())
 
 

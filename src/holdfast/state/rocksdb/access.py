@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from holdfast.state.rocksdb.engine import load_engine
+from holdfast.state.rocksdb.library import load_engine
 from holdfast.state.rocksdb.pending_changes import Entry
 
 

@@ -11,8 +11,8 @@ from typing import Any
 from holdfast.errors import StateError
 from holdfast.state.handles import NativeImage
 from holdfast.state.keygroups import KeyGroupRange
-from holdfast.state.rocksdb.engine import load_engine
 from holdfast.state.rocksdb.images import ENGINE, LocalImages
+from holdfast.state.rocksdb.library import load_engine
 from holdfast.state.rocksdb.options import RocksDbOptions
 from holdfast.state.rocksdb.restore import entries_of
 from holdfast.state.rocksdb.store import RocksDbStore

@@ -20,9 +20,9 @@ from typing import Any
 from weakref import ReferenceType, ref
 
 from holdfast.errors import StateError
-from holdfast.state.rocksdb.engine import load_engine
 from holdfast.state.rocksdb.host_lock import HostLock
 from holdfast.state.rocksdb.keeper import Keeper
+from holdfast.state.rocksdb.library import load_engine
 from holdfast.state.rocksdb.memory import Memory, memory_of
 from holdfast.state.rocksdb.options import RocksDbOptions
 from holdfast.state.rocksdb.tuning import LEVEL_ZERO_LIMIT, database_options

@@ -30,7 +30,7 @@ from holdfast.failpoints import failpoint
 from holdfast.state.digested_file import with_digest, without_digest
 from holdfast.state.epoch_log import decode_stamp, encode_stamp
 from holdfast.state.handles import NativeFile, NativeImage
-from holdfast.state.rocksdb.engine import load_engine
+from holdfast.state.rocksdb.library import load_engine
 from holdfast.state.snapshot_io import SnapshotReader
 from holdfast.state.store import Stamp
 from holdfast.storage.checksum import checksum
@@ -105,7 +105,7 @@ class LocalImage:
 
     @property
     def checksums(self) -> dict[str, str]:
-        """By the names of its files; empty before they are taken."""
+        """The checksums of the image's files, by name; empty before they are taken."""
         data = self._read("checksums")
         return {} if data is None else _checksums_decoder.decode(data)
 

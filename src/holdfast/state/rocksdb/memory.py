@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from holdfast.state.rocksdb.engine import load_engine
+from holdfast.state.rocksdb.library import load_engine
 from holdfast.state.rocksdb.options import RocksDbOptions
 
 

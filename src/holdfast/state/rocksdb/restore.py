@@ -11,8 +11,8 @@ from holdfast.state.handles import NativeImage
 from holdfast.state.keygroups import KeyGroupRange
 from holdfast.state.layout import group_bytes, groups_end
 from holdfast.state.rocksdb.access import rows
-from holdfast.state.rocksdb.engine import load_engine
 from holdfast.state.rocksdb.images import download_files
+from holdfast.state.rocksdb.library import load_engine
 from holdfast.state.snapshot_io import SnapshotReader
 
 _CACHE_BYTES = 8 << 20

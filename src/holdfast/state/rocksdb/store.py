@@ -278,7 +278,7 @@ class RocksDbStore(LocalStore):
 
     @contextmanager
     def _replacing(self) -> Iterator[None]:
-        """Around everything that puts another database into the place of this one."""
+        """Stands around everything that puts another database into the place of this one."""
         self.rollback()
         self._database.take(self)
         try:

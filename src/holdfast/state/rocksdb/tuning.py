@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdfast.state.rocksdb.engine import load_engine
+from holdfast.state.rocksdb.library import load_engine
 from holdfast.state.rocksdb.memory import Memory
 from holdfast.state.rocksdb.options import RocksDbOptions
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.checkpoint.reasons import CheckpointFailureReason
-from holdfast.checkpoint.triggers import SnapshotTrigger, TriggerQueue
+from holdfast.checkpoint.snapshot_triggers import SnapshotTrigger, TriggerQueue
 from holdfast.errors import CheckpointError
 from holdfast.state.handles import SnapshotType
 

@@ -13,8 +13,8 @@ import pytest
 from holdfast.errors import CorruptFileError, HoldfastError, RestoreError
 from holdfast.runtime.epoch import RestoredJob
 from holdfast.runtime.operator import Operator
-from holdfast.runtime.operator_store import OperatorStore
 from holdfast.runtime.plan import JobPlan, OperatorSpec, TaskOptions
+from holdfast.runtime.state_handler import StreamOperatorStateHandler
 from holdfast.state.backends import load_backend
 from holdfast.state.descriptors import ListStateDescriptor, ValueStateDescriptor
 from holdfast.state.handles import CheckpointRequest, OperatorRecord, SnapshotType
@@ -31,12 +31,12 @@ COUNT = ValueStateDescriptor("count", Types.LONG())
 REQUEST = CheckpointRequest(7, SnapshotType.CHECKPOINT, 0, 1, 1)
 
 
-def store_of(directory: Path, subtask: int = 0, parallelism: int = 1, attempt: int = 1) -> OperatorStore:
+def store_of(directory: Path, subtask: int = 0, parallelism: int = 1, attempt: int = 1) -> StreamOperatorStateHandler:
     spec = OperatorSpec(
         "id", "Op", Operator, cloudpickle.dumps(None), parallelism, 16, Types.LONG(), key_type=Types.LONG(), keyed=True
     )
     plan = JobPlan("job", "job", 1, (), (), load_backend("lmdb", {}), TaskOptions(local_dir=str(directory)))
-    return OperatorStore(plan, attempt, spec, subtask)
+    return StreamOperatorStateHandler(plan, attempt, spec, subtask)
 
 
 def checkpoint(directory: Path, files: MemoryFiles) -> RestoredJob:

@@ -7,9 +7,9 @@ import pytest
 
 from holdfast.cli.verbs_rescale import requirements_of
 from holdfast.job.execution_graph import ExecutionVertex
-from holdfast.server.calls import RestError
 from holdfast.server.models_operation import VertexRequirements
-from holdfast.server.requirements import present_requirements, wanted_parallelism
+from holdfast.server.requests import RestError
+from holdfast.server.resource_requirements import present_requirements, wanted_parallelism
 from tests.server.serving import JOB
 
 SLOTS = 4

@@ -16,7 +16,7 @@ from holdfast.runtime.plan import JobPlan, OperatorSpec
 from holdfast.runtime.prepared import PreparedSubtask
 from holdfast.runtime.restored_state import keyed_share, open_raw_state, restored_lists
 from holdfast.runtime.state_context import OperatorStateContext
-from holdfast.runtime.timer_service import TimerManager
+from holdfast.runtime.timer_service import InternalTimeServiceManager
 from holdfast.state.handles import CheckpointRequest, OperatorRecord, StateMigrated
 from holdfast.state.keyed_backend import KeyedScope, KeyedStateBackend
 from holdfast.state.keygroups import KeyGroupRange
@@ -31,7 +31,7 @@ from holdfast.state.store import LocalStore, Stamp
 from holdfast.types.clock import wall_clock
 
 
-class OperatorStore:
+class StreamOperatorStateHandler:
     """Opened by a task at the stamp that was accepted, committed under the next one."""
 
     def __init__(
@@ -73,7 +73,7 @@ class OperatorStore:
             open_raw_state(state, self._spec, self._subtask, record, self._reader)
             if self._spec.keyed:
                 state.keyed_state = self._open_keyed(base, record, fresh=packed is None)
-                state.timers = TimerManager(state.keyed_state)
+                state.timers = InternalTimeServiceManager(state.keyed_state)
             on_failure.pop_all()
         return state
 

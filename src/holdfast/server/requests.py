@@ -8,8 +8,8 @@ from typing import Any
 
 from holdfast.job.execution_graph import ExecutionVertex
 from holdfast.server.archive import ArchivedJob
+from holdfast.server.known_jobs import JobRegistry
 from holdfast.server.operations import Operations
-from holdfast.server.registry import JobRegistry
 from holdfast.server.served_job import ServedJob
 from holdfast.server.settings import ServerSettings
 from holdfast.server.views_job import job_ended

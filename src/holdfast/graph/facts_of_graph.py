@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.checkpoint.job import JobFacts, JobOperator
+from holdfast.checkpoint.job_facts import JobFacts, JobOperator
 from holdfast.graph.job_graph import JobGraph
 from holdfast.state.backends import load_backend
 from holdfast.state.keys import KEY_HASH

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast.cli.rest_client import RestClient
-from holdfast.server.access import AccessTokens
+from holdfast.server.access_tokens import AccessTokens
 from holdfast.server.admission import ConnectionLimits
 from holdfast.server.certificates import certificates_in
 from holdfast.server.settings import ListenSettings

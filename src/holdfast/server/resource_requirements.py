@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from holdfast.job.execution_graph import ExecutionVertex
-from holdfast.server.calls import RestError
 from holdfast.server.models_operation import ParallelismBounds, VertexRequirements
+from holdfast.server.requests import RestError
 
 Requirements = Mapping[str, VertexRequirements]
 
