@@ -178,6 +178,8 @@ PUBLIC: dict[str, list[str]] = {
         "GlobalWindow",
         "GlobalWindowSerializer",
         "GlobalWindows",
+        "MAX_LONG_VALUE",
+        "MIN_LONG_VALUE",
         "MergingWindowAssigner",
         "NeverTrigger",
         "ProcessingTimeSessionWindows",

@@ -3,6 +3,7 @@
 HoldfastError
 ├── ConfigurationError              a setting that is unknown, malformed or contradictory
 ├── ProgramError                    a program that cannot become a job (graph, types, parallelism)
+│   ├── InvalidValueError           an argument that PyFlink refuses with a ValueError, too; also a ValueError
 │   ├── UnavailableNameError        a method of PyFlink that Holdfast does not have; also an AttributeError
 │   ├── UnavailableImportError      a class or module of PyFlink that Holdfast does not have; also an ImportError
 │   ├── NotPicklableError           a function that cannot travel to the executors
@@ -81,6 +82,10 @@ class ConfigurationError(HoldfastError):
 
 class ProgramError(HoldfastError):
     """The program cannot be turned into a job."""
+
+
+class InvalidValueError(ProgramError, ValueError):
+    """An argument that cannot be, which PyFlink refuses with a ValueError."""
 
 
 class UnavailableNameError(ProgramError, AttributeError):

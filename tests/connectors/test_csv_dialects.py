@@ -286,6 +286,7 @@ def test_builders_of_schemas() -> None:
         "a": ";",
         "list": ":",
     }
+    assert builder.add_columns_from(items()).size() == 5, "a name that is there already is left out"
     with pytest.raises(ValueError, match="Column separator must be a single char, got"):
         builder.set_column_separator("||")
     with pytest.raises(ProgramError, match="needs columns"):

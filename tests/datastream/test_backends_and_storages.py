@@ -102,6 +102,25 @@ def test_getters_of_storages() -> None:
     assert memory.get_max_state_size() == JobManagerCheckpointStorage.DEFAULT_MAX_STATE_SIZE == 5_242_880
 
 
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ("file:///var/checkpoints/", "file:/var/checkpoints"),
+        ("file:/var/c", "file:/var/c"),
+        ("/var/c/", "/var/c"),
+        ("/", "/"),
+        ("file:///", "file:/"),
+        ("hdfs://name:8020/c//", "hdfs://name:8020/c"),
+        ("s3://bucket", "s3://bucket"),
+        ("s3://bucket/", "s3://bucket/"),
+        ("s3://bucket/a b?#c", "s3://bucket/a b?#c"),
+    ],
+)
+def test_a_path_is_told_as_flink_tells_it(given: str, told: str) -> None:
+    storages = FileSystemCheckpointStorage(given), JobManagerCheckpointStorage(given)
+    assert [storage.get_checkpoint_path() for storage in storages] == [told] * 2
+
+
 def test_the_limit_of_checkpoints_in_memory_is_the_one_that_is_told() -> None:
     from holdfast.state.snapshot_files import DEFAULT_MEMORY_LIMIT
 

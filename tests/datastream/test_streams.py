@@ -123,8 +123,9 @@ class TestSideOutputs:
 
     def test_a_tag_has_a_name(self) -> None:
         for name in ("", None, 5):
-            with pytest.raises(ProgramError, match="needs a name"):
+            with pytest.raises(ProgramError, match="needs a name") as refused:
                 OutputTag(name)  # type: ignore[arg-type]  # what is refused
+            assert isinstance(refused.value, ValueError), "programs of PyFlink catch it as such"
 
     def test_tags_of_one_name_are_one(self) -> None:
         tag = OutputTag("late", PAIR)

@@ -104,11 +104,15 @@ def test_an_example_gives_its_rows(
     assert {attempt for attempt, _ in in_process.epochs} == {1, 2}
 
 
+#: They talk to a broker: tests/integration/kafka runs them.
+WITH_KAFKA = {path.stem for path in EXAMPLES.glob("kafka_*.py")}
+
+
 def test_every_example_is_run() -> None:
-    assert {path.stem for path in EXAMPLES.glob("*.py")} == set(STREAMED)
+    assert {path.stem for path in EXAMPLES.glob("*.py")} == set(STREAMED) | WITH_KAFKA
 
 
-@pytest.mark.parametrize("name", STREAMED)
+@pytest.mark.parametrize("name", [*STREAMED, *sorted(WITH_KAFKA)])
 def test_an_example_uses_names_of_pyflink_only(name: str) -> None:
     """With its imports changed it is a program for PyFlink: nothing is imported from here that is not there."""
     exports = names()["exports"]

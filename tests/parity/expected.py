@@ -7,10 +7,7 @@ from fnmatch import fnmatchcase
 #: By program, or a pattern of programs: what differs.
 DIFFERENCES: dict[str, str] = {
     "failures.attempt_numbers": "in PyFlink's folder is a row of the attempt that failed, which no checkpoint holds",
-    "output.printed_collections": "a row in a row has the names that its type declares; PyFlink prints it without",
     "state.timers_that_set_timers_in_a_batch": "Flink ignores them, as here; PyFlink's workers set them too late",
-    "surface.checkpoint_storages": "an address is written as the storage has it, and not as a path of Java's",
-    "surface.small_values": "an empty name of a tag is a ProgramError, as all that is wrong with a program",
     "streams.rows_without_a_timestamp": "None, as PyFlink's documents have it; PyFlink gives the smallest long",
 }
 

@@ -10,7 +10,7 @@ from functools import cache
 from types import ModuleType
 from typing import Any, get_origin
 
-from tests.pyflink.surface import OPERATORS, member, members, parameters
+from tests.pyflink.surface import OPERATORS, member, members, parameters, shown
 
 _ABSENT = object()
 
@@ -48,17 +48,20 @@ def compared(names: dict[str, Any]) -> Iterator[Found]:
 
 def _export(names: dict[str, Any], module: str, name: str, home: str) -> Found:
     ours = resolve(module, name)
+    constant = names["constants"].get(home)
     signature = signature_of(names["functions"][home]) if home in names["functions"] else ""
     elsewhere = "" if home == f"{module}.{name}" else home
     if ours is _ABSENT:
         difference = "absent"
     elif elsewhere and resolve(*split(home, names["exports"])) is not ours:
         difference = f"not the same as {home}"
+    elif constant is not None:
+        difference = "" if shown(ours) == constant else f"is {shown(ours)}"
     elif signature and not inspect.isclass(ours):
         difference = disagreement(names["functions"][home], parameters(ours))
     else:
         difference = ""
-    return Found(module, "", name, signature, elsewhere, difference)
+    return Found(module, "", name, signature if constant is None else f" = {constant}", elsewhere, difference)
 
 
 def _members(module: str, owner: str, expected: dict[str, Any]) -> Iterator[Found]:

@@ -28,8 +28,8 @@ _UNKNOWN = None
 
 
 def surface(root: str, packages: list[str]) -> dict[str, Any]:
-    """``exports``: module -> name -> the place where it is defined; ``classes`` and ``functions``: by that place."""
-    found: dict[str, Any] = {"exports": {}, "classes": {}, "functions": {}}
+    """``exports``: module -> name -> the place where it is defined; all others by that place."""
+    found: dict[str, Any] = {"exports": {}, "classes": {}, "functions": {}, "constants": {}}
     for module in _modules(packages):
         exports: dict[str, str] = {}
         for name, value in sorted(_public(module)):
@@ -39,6 +39,9 @@ def surface(root: str, packages: list[str]) -> dict[str, Any]:
                 _add_class(found["classes"], root, value)
             else:
                 found["functions"][exports[name]] = parameters(value)
+        for name, value in sorted(constants(module, root)):
+            exports[name] = f"{module.__name__}.{name}".removeprefix(f"{root}.")
+            found["constants"][exports[name]] = shown(value)
         found["exports"][module.__name__.removeprefix(f"{root}.")] = exports
     return found
 
@@ -61,6 +64,14 @@ def _public(module: ModuleType) -> Iterator[tuple[str, Any]]:
         # A package has what it was given; a module also has what it imports for itself.
         package = hasattr(module, "__path__") and value.__module__.split(".")[0] == module.__name__.split(".")[0]
         if name in said or value.__module__ == module.__name__ or package:
+            yield name, value
+
+
+def constants(module: ModuleType, root: str) -> Iterator[tuple[str, Any]]:
+    """Numbers, texts, and objects of the package's own classes. Where a module has them from cannot be seen."""
+    for name, value in vars(module).items():
+        own = type(value).__module__.split(".")[0] == root
+        if not name.startswith("_") and (type(value) in (int, float, str, bytes) or own):
             yield name, value
 
 

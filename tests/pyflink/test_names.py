@@ -24,7 +24,7 @@ from holdfast.datastream.connectors.file_system import FileCompactStrategy, File
 from holdfast.datastream.connectors.jdbc import JdbcConnectionOptions, JdbcExecutionOptions
 from holdfast.errors import ProgramError, UnavailableImportError, UnavailableNameError
 from tests.pyflink.answers import NAMES_FILE, Answered, answers, names
-from tests.pyflink.comparison import disagreement, resolve
+from tests.pyflink.comparison import compared, disagreement, resolve
 from tests.pyflink.page import render
 from tests.pyflink.surface import members
 
@@ -51,6 +51,15 @@ def test_what_was_read_is_whole() -> None:
     assert read["classes"]["datastream.time_domain.TimeDomain"]["EVENT_TIME"] == {"kind": "member"}
     modules = set(read["exports"])
     assert {"datastream.formats.csv", "datastream.connectors.kafka", "common.typeinfo"} <= modules
+
+
+def test_constants_are_compared_by_their_values() -> None:
+    read = {"exports": {"common.constants": {}}, "classes": {}, "functions": {}, "constants": {}}
+    for name, value in {"MAX_LONG_VALUE": "9223372036854775807", "MIN_LONG_VALUE": "0", "MIDDLE": "0"}.items():
+        home = f"common.constants.{name}"
+        read["exports"]["common.constants"][name] = home
+        read["constants"][home] = value
+    assert [found.difference for found in compared(read) if found.name] == ["", "is -9223372036854775808", "absent"]
 
 
 def test_no_name_is_without_an_answer() -> None:

@@ -241,6 +241,8 @@ JAVA_ONLY: Final[dict[str, str]] = {
     "PassThroughAllWindowFunction": _OF_THE_WORKER,
     "AsyncFunctionDescriptor": _OF_THE_WORKER,
     "NullByteKeySelector": _OF_THE_WORKER,
+    "WINDOW_STATE_NAME": _OF_THE_WORKER,
+    "void": _OF_THE_WORKER,
     "FunctionWrapper": _OF_THE_WORKER,
     "JavaFunctionWrapper": _OF_THE_WORKER,
     "ReduceFunctionWrapper": _OF_THE_WORKER,

@@ -3,6 +3,7 @@ they say into the configuration."""
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 
 from holdfast.common import options
@@ -16,6 +17,8 @@ __all__ = ["CheckpointStorage", "FileSystemCheckpointStorage", "JobManagerCheckp
 _answer_missing_names(__name__)
 
 _DEFAULT_WRITE_BUFFER = 4096
+#: Scheme, authority, and what is behind them up to the slashes at the end.
+_ADDRESS = re.compile(r"([A-Za-z][\w+.-]*:)?(//[^/]*)?(/?.*?)/*", re.DOTALL)
 
 
 class CheckpointStorage(ABC):
@@ -44,7 +47,7 @@ class JobManagerCheckpointStorage(CheckpointStorage):
         self._max_state_size = self.DEFAULT_MAX_STATE_SIZE if max_state_size is None else max_state_size
 
     def get_checkpoint_path(self) -> str | None:
-        return self._path
+        return None if self._path is None else _as_flink_shows(self._path)
 
     def get_savepoint_path(self) -> str | None:
         return None
@@ -96,7 +99,7 @@ class FileSystemCheckpointStorage(CheckpointStorage):
         self._write_buffer_size = write_buffer_size
 
     def get_checkpoint_path(self) -> str:
-        return self._path
+        return _as_flink_shows(self._path)
 
     def get_savepoint_path(self) -> str | None:
         return None
@@ -119,3 +122,9 @@ class FileSystemCheckpointStorage(CheckpointStorage):
 
     def __str__(self) -> str:
         return f"FileSystemCheckpointStorage({self._path})"
+
+
+def _as_flink_shows(path: str) -> str:
+    """A path without a slash at the end; an address without an authority that is empty: ``file:/checkpoints``."""
+    scheme, authority, rest = _ADDRESS.fullmatch(path).groups("")  # type: ignore[union-attr] # it takes any text
+    return f"{scheme}{authority if authority != '//' else ''}{rest}"

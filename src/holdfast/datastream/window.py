@@ -1,5 +1,6 @@
 """Windows, assigners, triggers and evictors, under PyFlink's module path."""
 
+from holdfast.common.constants import MAX_LONG_VALUE, MIN_LONG_VALUE
 from holdfast.coverage.answers import answer_missing_names as _answer_missing_names
 from holdfast.runtime.windowing.assigners import GlobalWindows, MergingWindowAssigner, WindowAssigner
 from holdfast.runtime.windowing.count_windows import CountSlidingWindowAssigner, CountTumblingWindowAssigner
@@ -40,6 +41,8 @@ from holdfast.runtime.windowing.triggers import CountTrigger, NeverTrigger, Purg
 from holdfast.runtime.windowing.windows import CountWindow, GlobalWindow, TimeWindow, Window
 
 __all__ = [
+    "MAX_LONG_VALUE",
+    "MIN_LONG_VALUE",
     "ContinuousEventTimeTrigger",
     "ContinuousProcessingTimeTrigger",
     "CountEvictor",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar, final
 
 from holdfast.coverage.answers import SaysWhatToUse
-from holdfast.errors import ProgramError
+from holdfast.errors import InvalidValueError
 from holdfast.types.immutable import declare_immutable
 from holdfast.types.resolve import resolve
 from holdfast.types.typeinfo import TypeInformation, Types
@@ -23,7 +23,7 @@ class OutputTag(SaysWhatToUse):
 
     def __init__(self, tag_id: str, type_info: Any = None) -> None:
         if not isinstance(tag_id, str) or not tag_id:
-            raise ProgramError(f"An OutputTag needs a name, a text that is not empty; got {tag_id!r}.")
+            raise InvalidValueError(f"An OutputTag needs a name, a text that is not empty; got {tag_id!r}.")
         self.tag_id = tag_id
         self.type_info: TypeInformation = Types.ROW(type_info) if isinstance(type_info, list) else resolve(type_info)
         OutputTag.any_made = True

@@ -112,5 +112,16 @@ def rows(fields: Sequence[Show]) -> Show:
 
 
 def python_row(row: Row) -> str:
-    """A row whose values are shown as Python shows them."""
-    return f"{Row.get_row_kind(row)}[{','.join(map(str, row))}]"
+    """A row whose values are shown as Python shows them, those of rows in it without their names."""
+    return f"{Row.get_row_kind(row)}[{','.join(str(_without_names(value)) for value in row)}]"
+
+
+def _without_names(value: Any) -> Any:
+    """The value with its rows as PyFlink's driver has them, which makes them of values alone."""
+    if isinstance(value, Row):
+        return Row(*map(_without_names, value))
+    if type(value) in (list, tuple):
+        return type(value)(map(_without_names, value))
+    if type(value) is dict:
+        return {_without_names(key): _without_names(item) for key, item in value.items()}
+    return value

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -39,6 +40,12 @@ def address(kafka: KafkaBroker, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_an_example_gives_the_rows_of_pyflink(in_process: InProcessEngine, tmp_path: Path, name: str) -> None:
     judge(f"kafka.{name}", differences(f"kafka.{name}", records.read("kafka")[name], tmp_path))
+
+
+@pytest.mark.slow
+def test_an_example_gives_them_on_spark(spark: Any, tmp_path: Path) -> None:
+    """Through keyed state, from one topic into another one."""
+    judge("kafka.counted_by_key", differences("kafka.counted_by_key", ["STREAMING-2"], tmp_path))
 
 
 def test_rows_in_avro_come_back(in_process: InProcessEngine, tmp_path: Path) -> None:

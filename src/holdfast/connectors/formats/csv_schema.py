@@ -82,8 +82,10 @@ class CsvSchemaBuilder:
         return self._add(CsvColumn(name, Types.STRING()))
 
     def add_columns_from(self, schema: CsvSchema) -> CsvSchemaBuilder:
+        """Columns of names that are there already are left out."""
         for column in schema.columns:
-            self._add(column)
+            if column.name not in {mine.name for mine in self._columns}:
+                self._add(column)
         return self
 
     def clear_columns(self) -> CsvSchemaBuilder:

@@ -1,0 +1,7 @@
+"""Functions of users in tables, which PyFlink has here: every name says what takes its place."""
+
+from __future__ import annotations
+
+from holdfast.table.advice import answer_names_of_tables as _answer_names_of_tables
+
+_answer_names_of_tables(__name__)
