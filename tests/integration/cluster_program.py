@@ -14,7 +14,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from holdfast.common import Configuration, Duration, Types, WatermarkStrategy
+from holdfast.common import Configuration, Duration, Row, Types, WatermarkStrategy
 from holdfast.common.watermark_strategy import TimestampAssigner
 from holdfast.datastream.connectors.file_system import FileSink
 from holdfast.datastream.stream_execution_environment import StreamExecutionEnvironment
@@ -70,6 +70,20 @@ def timers(env: StreamExecutionEnvironment, directory: Path, minutes: int, keys:
     counted.sink_to(FileSink.json(str(directory / "out")))
 
 
+def queried(env: StreamExecutionEnvironment, directory: Path, rows: int, keys: int) -> None:
+    """Running counts of rows that have gone through a query."""
+    pair = Types.ROW_NAMED(["key", "value"], [Types.LONG(), Types.LONG()])
+    named = env.from_collection(pairs(rows, keys), type_info=PAIR).map(lambda row: Row(key=row[0], value=row[1]), pair)
+    env.create_temporary_view("pairs", named.rebalance())
+    stream = env.sql("SELECT key, value FROM pairs WHERE key % 3 <> 0").key_by(lambda row: row.key, Types.LONG())
+    counts = stream.map_with_state(count, state_type=int, output_type=PAIR)
+    counts.sink_to(FileSink.json(str(directory / "out")))
+
+
+def count(row: Row, seen: int | None) -> tuple[tuple[int, int], int]:
+    return (row.key, (seen or 0) + 1), (seen or 0) + 1
+
+
 def run_job(directory: Path, job: str, settings: dict[str, str], **size: int) -> JobHistory:
     directory.mkdir(exist_ok=True)
     if job == "audited":
@@ -82,7 +96,7 @@ def run_job(directory: Path, job: str, settings: dict[str, str], **size: int) ->
         "parallelism.default": "2",
     }
     env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict({**checkpoints, **settings}))
-    {"average": average, "timers": timers}[job](env, directory, **size)
+    {"average": average, "timers": timers, "queried": queried}[job](env, directory, **size)
     return env.execute(job).get_history()
 
 

@@ -152,6 +152,22 @@ def test_an_executor_and_a_worker_die_inside_an_epoch(
     assert len(kinds) <= 1 if settings else len(kinds) == 2, course["failures"]
 
 
+def test_executors_die_in_front_of_a_query_and_behind_it(cluster: StandaloneCluster, tmp_path: Path) -> None:
+    faults = FaultPlan(tmp_path / "faults")
+    faults.add("query.rows-given", "kill-parent", epoch=3)
+    faults.add("task.after-commit", "kill-parent", level=2, slot=1, epoch=4)
+    settings = {"holdfast.epoch.max-rows": "60"}
+    jobs: Jobs = {"queried": {"job": "queried", "settings": settings, "rows": 330, "keys": 7}}
+    with program(cluster, tmp_path, jobs, faults) as driver:
+        course = finished(driver)["queried"]
+    assert faults.not_reached() == []
+    rows = Counter(key for key, _ in pairs(330, 7) if key % 3)
+    expected = sorted((key, n + 1) for key, times in rows.items() for n in range(times))
+    assert sorted(published(tmp_path / "queried" / "out")) == expected
+    assert {kind for kind, _ in course["failures"]} <= {"EpochError", "StoreVersionError"}, course["failures"]
+    assert course["restarts"] >= 2
+
+
 def test_spark_repeats_a_subtask_and_its_consumers_read_both_executions(
     cluster: StandaloneCluster, tmp_path: Path
 ) -> None:

@@ -264,6 +264,11 @@ REFUSED = {
     "SELECT user, now() FROM orders": "has now, which Spark computes",
     "SELECT user, current_date FROM orders": "has current_date, which Spark computes",
     "SELECT user, rand() AS r FROM orders": "has rand, which Spark computes",
+    "SELECT user, TIMESTAMP 'now' AS at FROM orders": "has TIMESTAMP 'now', which Spark computes",
+    "SELECT user, date ' Today UTC' AS day FROM orders": "has date 'Today', which Spark computes",
+    "SELECT user, CAST('yesterday' AS DATE) AS day FROM orders": "has CAST\\('yesterday', which Spark computes",
+    "SELECT user, 'tomorrow'::date AS day FROM orders": "has 'tomorrow'::, which Spark computes",
+    "SELECT user, to_date(\"today\") AS day FROM orders": "has to_date\\('today', which Spark computes",
     "SELECT user, user FROM orders": "a field name twice",
     "SELECT user, INTERVAL 1 DAY AS d FROM orders": "a stream cannot have",
     "SELECT * FROM nosuch": "nosuch",
@@ -285,6 +290,8 @@ def test_queries_that_are_refused(spark: Any) -> None:
         assert not spark.catalog.tableExists("orders")
         assert spark.catalog.tableExists("users")
         assert env.sql("SELECT 'now() and rand()' AS text, user AS `current_date` FROM orders").get_type()
+        assert env.sql("SELECT 'today' AS day, TIMESTAMP '2024-01-01' AS at FROM orders WHERE user <> 'now'").get_type()
+        assert env.sql("SELECT CAST('7' AS LONG) AS n, \"date 'today'\" AS text FROM orders").get_type()
 
 
 def test_a_temporary_view_of_the_session_is_not_hidden(spark: Any) -> None:

@@ -8,6 +8,7 @@ import itertools
 import random
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
+from contextlib import nullcontext
 from copy import copy
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,7 @@ from holdfast.runtime.task import TaskRun, read_acknowledgement
 from holdfast.spark.failures import FailedBefore, TaskFailure
 from holdfast.spark.query_task import past_query, rows_in_front
 from holdfast.testing import in_process as in_process_module
+from holdfast.testing.chaos.processes import wait_until
 from holdfast.testing.in_process import InProcessEngine
 from holdfast.types.information import RowTypeInfo
 from holdfast.types.resolve import resolve
@@ -125,14 +127,16 @@ def order_stream(env: StreamExecutionEnvironment) -> DataStream:
     return env.from_source(Scripted(orders()), WatermarkStrategy.no_watermarks(), "orders", ORDER)
 
 
-def checkpointed(tmp_path: Path) -> StreamExecutionEnvironment:
+def checkpointed(tmp_path: Path, **changes: str) -> StreamExecutionEnvironment:
     return environment(
         **{
+            "holdfast.job-id": "queries",
             "execution.checkpointing.dir": str(tmp_path / "checkpoints"),
             "execution.checkpointing.interval": "10 ms",
             "restart-strategy.type": "fixed-delay",
             "restart-strategy.fixed-delay.attempts": "9",
             "restart-strategy.fixed-delay.delay": "1 ms",
+            **changes,
         }
     )
 
@@ -209,18 +213,58 @@ def test_windows_behind_a_query_close_with_the_watermark_in_front_of_it(
 ) -> None:
     engine.after_epoch = failing_in(*failing)
     env = checkpointed(tmp_path)
-    in_order = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(TimestampColumn("millis"))
-    timed = order_stream(env).assign_timestamps_and_watermarks(in_order).rebalance()
-    env.create_temporary_view("orders", timed, event_time_column="at")
-    rows = env.sql("twice")
-    windows = rows.key_by(lambda row: row.user, Types.STRING()).window(TumblingEventTimeWindows.of(Time.seconds(5)))
-    counted_type = Types.ROW_NAMED(["user", "n", "at"], [Types.STRING(), Types.LONG(), Types.LONG()])
-    counts = windows.process(CountRows(), counted_type)
-    counts.sink_to(FileSink.json(str(tmp_path / "counts")))
+    count_in_windows(env, order_stream(env), tmp_path)
     history = env.execute("windows").get_history()
     assert history.restarts == len(failing)
-    expected = Counter((row.user, row.millis // 5_000 * 5_000) for epoch in orders() for row in epoch for _ in range(2))
-    assert published(tmp_path / "counts") == sorted((user, n, at) for (user, at), n in expected.items())
+    assert published(tmp_path / "counts") == counts_in_windows()
+
+
+def count_in_windows(env: StreamExecutionEnvironment, stream: DataStream, tmp_path: Path) -> None:
+    """Windows behind a query, in whose task the watermark in front of it waits for the next epoch."""
+    in_order = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(TimestampColumn("millis"))
+    timed = stream.uid("orders").assign_timestamps_and_watermarks(in_order).uid("times").rebalance()
+    env.create_temporary_view("orders", timed, event_time_column="at")
+    rows = env.sql("twice").uid("twice")
+    windows = rows.key_by(lambda row: row.user, Types.STRING()).window(TumblingEventTimeWindows.of(Time.seconds(5)))
+    counted_type = Types.ROW_NAMED(["user", "n", "at"], [Types.STRING(), Types.LONG(), Types.LONG()])
+    counts = windows.process(CountRows(), counted_type).uid("counts")
+    counts.sink_to(FileSink.json(str(tmp_path / "counts"))).uid("out")
+
+
+def counts_in_windows() -> list[tuple[str, int, int]]:
+    """What ``count_in_windows`` must publish."""
+    rows = Counter((row.user, row.millis // 5_000 * 5_000) for epoch in orders() for row in epoch for _ in range(2))
+    return sorted((user, n, at) for (user, at), n in rows.items())
+
+
+@pytest.mark.parametrize("parallelism", [1, 2, 5])
+@pytest.mark.parametrize("stopped", [False, True], ids=["failed", "stopped-with-a-savepoint"])
+def test_a_job_with_a_query_goes_on_at_another_parallelism(
+    engine: QueryingEngine, tmp_path: Path, parallelism: int, stopped: bool
+) -> None:
+    """In the middle of windows, and with the watermark of rows that went through the query."""
+    settings = {"restart-strategy.type": "none", "execution.checkpointing.savepoint-dir": str(tmp_path / "savepoints")}
+    env = checkpointed(tmp_path, **settings)
+    engine.before_epoch = lambda spec: (
+        None if stopped or spec.epoch < 5 else (_ for _ in ()).throw(ProgramError("to be corrected"))
+    )
+    given = env.from_source(Scripted(orders()[:3], ends=False), WatermarkStrategy.no_watermarks(), "orders", ORDER)
+    count_in_windows(env, given, tmp_path)
+    client = env.execute_async("first")
+    changes = {}
+    if stopped:
+        wait_until(lambda: len(engine.epochs) >= 4 or None, 30, "all rows of the first run")
+        changes["execution.state-recovery.path"] = client.stop_with_savepoint(False).result(30)
+    with nullcontext() if stopped else pytest.raises(JobExecutionError, match="to be corrected"):
+        client.get_job_execution_result().result(30)
+    before = published(tmp_path / "counts")
+    assert before and len(before) < len(counts_in_windows())
+
+    engine.before_epoch = lambda spec: None
+    env = checkpointed(tmp_path, **settings, **changes).set_parallelism(parallelism)
+    count_in_windows(env, order_stream(env), tmp_path)
+    env.execute("second")
+    assert published(tmp_path / "counts") == counts_in_windows()
 
 
 @pytest.mark.parametrize("query", ["twice", "dear"])

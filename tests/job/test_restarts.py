@@ -126,7 +126,7 @@ def test_an_executor_that_comes_is_used_behind_a_checkpoint_and_costs_no_restart
     client = run(tmp_path, **NO_RESTART)
     client.get_job_execution_result().result()
     history = client.get_history()
-    assert (history.attempt, history.restarts, history.failures) == (2, 0, [])
+    assert (history.attempt, history.restarts, list(history.failures)) == (2, 0, [])
     assert in_process.epochs[:4] == [(1, 1), (1, 2), (2, 3), (2, 4)]
     assert published(tmp_path / "out") == counts_of(EPOCHS)
 

@@ -8,17 +8,19 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from holdfast import failpoints
+from holdfast.checkpoint.restart import RestartDecision
 from holdfast.common import JobClient, Time, Types, WatermarkStrategy
 from holdfast.datastream import AsyncDataStream, AsyncFunction, MapFunction
 from holdfast.datastream.connectors.file_system import FileSink, FileSource
 from holdfast.errors import EpochError, JobExecutionError, SourceUnreachableError
-from holdfast.job.failure_texts import full_text
-from holdfast.job.same_failures import FailureFingerprint, SameFailures, normalised
+from holdfast.job.failure_texts import failed_attempt, full_text
+from holdfast.job.same_failures import FailureFingerprint, Repetition, SameFailures, normalised
 from holdfast.runtime.batch import Batch
 from holdfast.runtime.epoch import EpochSpec
 from holdfast.runtime.failure_report import FailureReport, Place
@@ -76,7 +78,6 @@ def test_words_make_messages_differ() -> None:
     "change",
     [
         {"kind": "KeyError"},
-        {"message": "another"},
         {"operator": "other"},
         {"place": Place("/a/prog.py", 4, "map")},
         {"place": None},
@@ -84,6 +85,13 @@ def test_words_make_messages_differ() -> None:
 )
 def test_error_operator_and_place_make_a_failure(change: dict[str, Any]) -> None:
     assert FailureFingerprint.of(report()) != FailureFingerprint.of(report(**change))
+
+
+def test_the_message_counts_where_no_line_is_known() -> None:
+    one, other = report(message="no such key: 'a'"), report(message="no such key: 'b'")
+    assert FailureFingerprint.of(one) == FailureFingerprint.of(other)
+    nowhere = [FailureFingerprint.of(msgspec.structs.replace(each, place=None)) for each in (one, other)]
+    assert nowhere[0] != nowhere[1]
 
 
 def test_subtask_folder_and_trace_make_no_difference() -> None:
@@ -95,10 +103,10 @@ def test_subtask_folder_and_trace_make_no_difference() -> None:
 def test_the_same_failure_is_hopeless_when_it_has_come_so_often() -> None:
     same = SameFailures(3)
     found = [same.on_failure(report(message=f"row {n}"), completed=0) for n in range(3)]
-    assert [(each.count, each.again, each.hopeless) for each in found] == [
-        (1, False, False),
-        (2, True, False),
-        (3, True, True),
+    assert [(each.count, each.in_a_row, each.hopeless) for each in found] == [
+        (1, 1, False),
+        (2, 2, False),
+        (3, 3, True),
     ]
 
 
@@ -107,11 +115,27 @@ def test_a_completed_checkpoint_begins_the_count_anew() -> None:
     assert [same.on_failure(report(), completed=n).hopeless for n in (0, 1, 2, 2)] == [False, False, False, True]
 
 
+def test_attempts_in_a_row_are_told_over_checkpoints() -> None:
+    same = SameFailures(9)
+    found = [same.on_failure(report(), completed) for completed in (0, 0, 1, 1)]
+    assert [(each.count, each.in_a_row) for each in found] == [(1, 1), (2, 2), (1, 3), (2, 4)]
+
+
+def test_a_failure_that_is_told_again_without_a_line_is_one_line_too() -> None:
+    failure = EpochError("Spark planned the epoch in a way that does not keep slots\n*(1) Project\n+- *(1) Scan")
+    again = Repetition(2, 2, False)
+    told = failed_attempt(2, failure, again, RestartDecision(True, 5, "restart 2 of 20"), full=True)
+    assert told == (
+        "Attempt 2 failed as the one before, 2 times so far: Spark planned the epoch in a way that does not keep "
+        "slots. Restarting in 5 ms (restart 2 of 20)."
+    )
+
+
 def test_another_failure_in_between_takes_nothing_back() -> None:
     same = SameFailures(2)
     lost = report(kind="EpochError", of_program=False)
     assert [same.on_failure(each, 0).hopeless for each in (report(), lost, report())] == [False, False, True]
-    assert not same.on_failure(lost, 0).again
+    assert same.on_failure(lost, 0).in_a_row == 1
 
 
 def test_what_the_program_did_not_do_is_never_hopeless() -> None:
@@ -398,5 +422,17 @@ def test_all_frames_are_told_on_request(
 ) -> None:
     with caplog.at_level(logging.WARNING, logger="holdfast"):
         error = failed(run(tmp_path, Divides(), **AT_ONCE, **LIMIT, **{"holdfast.errors.full-traces": "true"}))
-    assert "runtime/operator" in error.trace or "runtime/" in error.trace
-    assert "runtime/" in next(r.getMessage() for r in caplog.records if r.getMessage().startswith("Attempt 1"))
+    logged = next(r.getMessage() for r in caplog.records if r.getMessage().startswith("Attempt 1"))
+    for told in (error.trace, logged):
+        first, _, behind = told.partition("ZeroDivisionError: ")
+        assert __file__ in first and "holdfast/runtime/" not in first
+        assert "holdfast/runtime/" in behind
+
+
+def test_failures_of_a_job_that_runs_for_years_are_not_all_kept(in_process: InProcessEngine, tmp_path: Path) -> None:
+    failing_epochs(in_process, attempts=105, error=lambda attempt: EpochError(f"lost {attempt}"))
+    client = run(tmp_path, Keeps(), **AT_ONCE | {"restart-strategy.fixed-delay.attempts": "200"})
+    client.get_job_execution_result().result(60)
+    history = client.get_history()
+    assert history.restarts == 105
+    assert [failure.attempt for failure in history.failures] == list(range(6, 106))

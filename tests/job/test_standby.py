@@ -16,7 +16,7 @@ from holdfast.checkpoint.lease import LeaseRecord
 from holdfast.checkpoint.zookeeper.leadership import ZooKeeperLeadership
 from holdfast.common import JobStatus
 from holdfast.common.job_client import JobClient
-from holdfast.errors import ConfigurationError, JobEndedError, JobExecutionError
+from holdfast.errors import ConfigurationError, HoldfastError, JobEndedError, JobExecutionError, LeadershipLostError
 from holdfast.runtime.epoch import EpochSpec
 from holdfast.testing.chaos.processes import wait_until
 from holdfast.testing.in_process import InProcessEngine
@@ -154,6 +154,23 @@ def test_an_end_that_the_leader_recorded_and_could_not_announce(
     assert not list((tmp_path / "chk/job").glob("chk-*"))
     with pytest.raises(JobEndedError):
         counting(given, EPOCHS, sink).get_job_execution_result().result(30)
+
+
+def test_failures_count_anew_when_the_job_comes_back_to_a_driver(
+    in_process: InProcessEngine, given: dict[str, str], tmp_path: Path
+) -> None:
+    """Another one may have brought it on in between."""
+
+    def fail(spec: EpochSpec) -> None:
+        if spec.attempt < 6:
+            raise LeadershipLostError("the session ended") if spec.attempt == 3 else HoldfastError("the same again")
+
+    in_process.before_epoch = fail
+    given["holdfast.restart.same-failures"] = "3"
+    client = counting(given, EPOCHS, WatchedSink(tmp_path / "out"))
+    client.get_job_execution_result().result(30)
+    assert client.get_history().attempt == 6
+    assert published(tmp_path / "out") == counts_of(EPOCHS)
 
 
 def test_a_job_that_was_finished_is_not_begun_again(

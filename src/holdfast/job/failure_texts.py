@@ -16,9 +16,9 @@ def failed_attempt(
     """The entry of the log. One that says the same as the entry before is a line."""
     report = report_of(failure)
     restarting = f"Restarting in {then.delay_ms} ms ({then.reason})."
-    if repetition.again:
-        told = report.error if report.place is not None else str(failure)
-        return f"Attempt {attempt} failed as the one before, {repetition.count} times so far: {told}. {restarting}"
+    if repetition.in_a_row > 1:
+        told = (report.error if report.place is not None else str(failure)).partition("\n")[0]
+        return f"Attempt {attempt} failed as the one before, {repetition.in_a_row} times so far: {told}. {restarting}"
     trace = report.trace(full)
     if report.place is None or not trace:
         return f"Attempt {attempt} failed: {failure}. {restarting}" + (f"\n{trace.rstrip()}" if trace else "")

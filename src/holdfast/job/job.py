@@ -87,6 +87,7 @@ class FailureRecord:
 
 
 _KEPT_EPOCHS = 10_000
+_KEPT_FAILURES = 100
 
 
 @dataclass
@@ -98,7 +99,8 @@ class JobHistory:
     restarts: int = 0
     #: The newest ones: a job may run for years.
     epochs: deque[EpochRecord] = field(default_factory=lambda: deque(maxlen=_KEPT_EPOCHS))
-    failures: list[FailureRecord] = field(default_factory=list)
+    #: The newest ones, each with its traces.
+    failures: deque[FailureRecord] = field(default_factory=lambda: deque(maxlen=_KEPT_FAILURES))
     warnings: list[str] = field(default_factory=list)
     #: By epoch: the executor of every (level, slot).
     placement: deque[tuple[int, tuple[str, ...]]] = field(default_factory=lambda: deque(maxlen=_KEPT_EPOCHS))

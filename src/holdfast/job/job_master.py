@@ -56,7 +56,6 @@ class JobMaster:
         self._status_lock = threading.Lock()
         self._set_status(JobStatus.CREATED)
         self._moves = 0
-        self._same = SameFailures(job.failures.same_failures)
         self._completed_at_move = -1
         self._unfinished = False
         self._executors = 0
@@ -112,6 +111,8 @@ class JobMaster:
     def _run_as_leader(self) -> JobHistory:
         status = JobStatus.FAILED
         self._unfinished = False
+        # Another driver may have brought the job on in between.
+        self._same = SameFailures(self.job.failures.same_failures)
         try:
             status = self._run_until_ended()
         except LeadershipLostError:

@@ -24,7 +24,9 @@ def normalised(message: str) -> str:
 
 @dataclass(frozen=True)
 class FailureFingerprint:
-    """What makes two failures the same: the error, the operator, and the line of the program."""
+    """What makes two failures the same: the error, the operator, and the line of the program; the message where no line
+    is known, since it may name another row each time.
+    """
 
     kind: str
     message: str
@@ -36,7 +38,7 @@ class FailureFingerprint:
         place = "" if report.place is None else report.place.stable
         # The description of an operator, which stands in for an unknown id, names the subtask.
         operator = normalised(report.operator) if " " in report.operator else report.operator
-        return FailureFingerprint(report.kind, normalised(report.message), operator, place)
+        return FailureFingerprint(report.kind, "" if place else normalised(report.message), operator, place)
 
 
 @dataclass(frozen=True)
@@ -44,8 +46,8 @@ class Repetition:
     """How often a failure has come since the last completed checkpoint, this time included."""
 
     count: int
-    #: The attempt right before this one failed with it.
-    again: bool
+    #: How many attempts in a row have failed with it, whatever completed in them.
+    in_a_row: int
     #: It is not known to pass by itself, and has come as often as is allowed: another attempt cannot help.
     hopeless: bool
 
@@ -60,6 +62,7 @@ class SameFailures:
         self._limit = limit
         self._counts: Counter[FailureFingerprint] = Counter()
         self._last: FailureFingerprint | None = None
+        self._in_a_row = 0
         self._completed = 0
 
     def on_failure(self, report: FailureReport, completed: int) -> Repetition:
@@ -69,6 +72,8 @@ class SameFailures:
             self._completed = completed
         found = FailureFingerprint.of(report)
         self._counts[found] += 1
-        count, again = self._counts[found], found == self._last
+        count = self._counts[found]
+        self._in_a_row = self._in_a_row + 1 if found == self._last else 1
         self._last = found
-        return Repetition(count, again, report.of_program and self._limit is not None and count >= self._limit)
+        hopeless = report.of_program and self._limit is not None and count >= self._limit
+        return Repetition(count, self._in_a_row, hopeless)

@@ -105,8 +105,9 @@ class FailureReport(msgspec.Struct, frozen=True):
     of_program: bool = False
 
     def trace(self, full: bool) -> str:
-        """What to show of where it happened."""
-        return self.full_trace if full else self.program_trace
+        """What to show of where it happened: the frames of the program, and on request behind them all there are."""
+        shown = (self.program_trace, self.full_trace) if full else (self.program_trace,)
+        return "\n".join(trace for trace in shown if trace)
 
     @property
     def error(self) -> str:

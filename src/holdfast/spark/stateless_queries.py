@@ -28,9 +28,13 @@ _LEFT = frozenset({"Inner", "Cross", "LeftOuter", "LeftSemi", "LeftAnti", "Exist
 _RIGHT = frozenset({"Inner", "Cross", "RightOuter"})
 
 _TEXTS = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|`[^`]*`|--[^\n]*|/\*.*?\*/", re.DOTALL)
+#: Texts that are times when they are read as such, a zone behind them or not.
+_MOMENT = re.compile(r"['\"]\s*(now|today|tomorrow|yesterday)\b[\w\s:/+-]*['\"]", re.IGNORECASE)
 _OF_THE_MOMENT = re.compile(
     r"\b(?:(?:now|rand|randn|random|uniform|randstr|uuid|shuffle|monotonically_increasing_id|spark_partition_id"
-    r"|unix_timestamp|curdate)\s*\(|current_(?:timestamp|date|time)\b|localtimestamp\b)",
+    r"|unix_timestamp|curdate)\s*\(|current_(?:timestamp|date|time)\b|localtimestamp\b)"
+    r"|\b(?:date|timestamp(?:_ntz|_ltz)?)\s*'\w+'|\b(?:cast|try_cast|to_date|(?:try_)?to_timestamp(?:_ntz|_ltz)?)\s*\(\s*'\w+'"
+    r"|'\w+'\s*::",
     re.IGNORECASE,
 )
 
@@ -70,13 +74,19 @@ _ANYTHING_ELSE = "an operator that is not known to take one row at a time ({})"
 
 def refuse_moments(text: str) -> None:
     """ProgramError for functions that Spark computes once for a plan, which is kept over epochs."""
-    found = _OF_THE_MOMENT.search(_TEXTS.sub("''", text))
+    found = _OF_THE_MOMENT.search(_TEXTS.sub(_without_text, text))
     if found is not None:
         name = found[0].rstrip("( ")
         raise ProgramError(
             f"The query has {name}, which Spark computes, or seeds, once for a plan, and not for each row or epoch. "
             "Put it into a map() in front of the query or behind it."
         )
+
+
+def _without_text(quoted: re.Match[str]) -> str:
+    """Nothing in the place of a text or a comment, unless the text is a time of the moment."""
+    moment = _MOMENT.fullmatch(quoted[0])
+    return "''" if moment is None else f"'{moment[1]}'"
 
 
 def view_that_is_read(frame: DataFrame, markers: Sequence[tuple[str, View]]) -> View:
