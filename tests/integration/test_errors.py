@@ -255,7 +255,7 @@ def test_a_store_of_another_version_fails_the_epoch_at_once(tmp_path: Path) -> N
     with DriverProgram(
         Path(__file__).with_name("swapped_store_program.py"), [str(tmp_path)], output=tmp_path / "driver.log"
     ) as driver:
-        assert driver.wait(180) == 0, driver.output
+        assert driver.wait(240) == 0, driver.output
         course = json.loads(driver.output.splitlines()[-1])
     assert course["restarts"] == 1 and course["tried again"] == []
     ((kind, message),) = course["failures"]

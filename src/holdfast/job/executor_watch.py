@@ -74,7 +74,7 @@ class ExecutorWatch:
         )
 
     def _warn(self) -> None:
-        """Of an epoch that counts all the same: the application is there, and a loss would not be seen."""
+        """When an epoch counts all the same: the application is there, and a loss would not be seen."""
         if self._unknown is not None and not self._warned:
             self._warned = True
             logger.warning(

@@ -55,7 +55,7 @@ class Accelerations:
     """Which accelerations are off, with the reason."""
 
     missing: Mapping[Acceleration, str]
-    #: Those of them that the running Spark lacks; the others were not asked for.
+    #: What of it the running Spark lacks; the rest was not asked for.
     lacking: frozenset[Acceleration] = frozenset()
 
     @classmethod
