@@ -344,7 +344,7 @@ class TestWatch:
 
     @pytest.fixture
     def watcher(self, storage: LocalStorage, tmp_path: Path) -> Iterator[JobLock]:
-        """Of a job that a driver on another host has."""
+        """A lock of a job that a driver on another host has."""
         (tmp_path / "attempts").mkdir()
         rival(tmp_path, 1)
         lock = JobLock(storage, "job", self.SETTINGS)

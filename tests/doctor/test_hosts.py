@@ -8,14 +8,18 @@ import socket
 import subprocess
 import sys
 import sysconfig
+from importlib.metadata import requires
 from pathlib import Path
 
 import cloudpickle
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 import holdfast
 from holdfast.doctor.facts import Request
 from holdfast.doctor.hosts import host_facts, look_here, probe_task
+from holdfast.doctor.needed_packages import packages_for
 from holdfast.storage.check import leave_marker
 
 #: Reads a pickled function and prints what it gives. Nothing but packages of others can be imported there.
@@ -42,6 +46,25 @@ def test_this_process(tmp_path: Path) -> None:
     assert (state.path, state.purpose, state.failure) == (local, "holdfast.state.local-dir", None)
     assert 0 < state.free <= state.total
     assert not (tmp_path / "new").exists()
+
+
+def test_every_package_that_holdfast_requires_is_looked_for() -> None:
+    """PySpark finds setuptools where it needs it."""
+    required = {canonicalize_name(Requirement(each).name) for each in requires("holdfast") or () if "extra" not in each}
+    assert required - {"setuptools"} == look_here(Request()).packages.keys() - {"holdfast"}
+
+
+@pytest.mark.parametrize(
+    ("backend", "storages", "expected"),
+    [
+        ("lmdb", ["/local"], ()),
+        ("rocksdb", ["hdfs://host/path"], ("rocksdict",)),
+        ("rocksdb", ["s3a://bucket/a", "gs://bucket/b"], ("boto3", "google-auth", "requests", "rocksdict")),
+    ],
+)
+def test_packages_that_settings_ask_for(backend: str, storages: list[str], expected: tuple[str, ...]) -> None:
+    assert packages_for(backend, storages) == expected
+    assert set(expected) <= look_here(Request(packages=expected)).packages.keys()
 
 
 def test_directories_that_spark_was_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

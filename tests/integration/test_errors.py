@@ -4,6 +4,7 @@ is lost.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import threading
@@ -28,7 +29,7 @@ from holdfast.errors import (
     StateDescriptorError,
     StateMigrationError,
 )
-from tests.integration import tolerant_job
+from tests.integration import swapped_store_program, tolerant_job
 from tests.integration.programs import PAIR, Scripted, averages, environment, published
 from tests.kit.driver import DriverProgram
 from tests.kit.faults import FaultPlan
@@ -71,6 +72,27 @@ def test_a_worker_that_ends_without_a_word_is_named_by_slot_and_operators(spark:
     with pytest.raises(JobExecutionError) as caught:
         env.execute("a worker that ends")
     assert re.match(r"slot [12]/2, the task of 'ends': .*Python worker exited", str(cause_of(caught)))
+
+
+class OwnError(BaseException):
+    """No Exception: nothing that handles errors of a program is meant for it."""
+
+
+@pytest.mark.parametrize("error", [SystemExit(3), KeyboardInterrupt("no"), OwnError("own")])
+def test_what_is_meant_to_end_a_process_is_an_error_of_the_function(spark: Any, error: BaseException) -> None:
+    def fail(row: tuple[int, int]) -> tuple[int, int]:
+        if row == (1, 7):
+            raise error
+        return row
+
+    env = environment()
+    env.from_collection(ROWS, PAIR).key_by(lambda row: row[0]).map(fail, PAIR).name("ends").print()
+    with pytest.raises(JobExecutionError) as caught:
+        env.execute("a function that ends")
+    failure = str(cause_of(caught))
+    assert isinstance(cause_of(caught), FunctionError)
+    for told in ("operator 'ends'", "subtask ", "/2", "key 1", type(error).__name__, "(1, 7)"):
+        assert told in failure
 
 
 def test_a_null_key_names_the_operator(spark: Any) -> None:
@@ -226,3 +248,17 @@ def test_an_error_of_the_program_is_not_tried_again_by_spark(tmp_path: Path) -> 
     assert told == ["function: FunctionError", "state: StateTypeError"]
     for name in ("function", "state"):
         assert len((tmp_path / name).read_text().splitlines()) == 1
+
+
+def test_a_store_of_another_version_fails_the_epoch_at_once(tmp_path: Path) -> None:
+    """No try of Spark's finds another store there. The attempt after it restores, and the job is exact."""
+    with DriverProgram(
+        Path(__file__).with_name("swapped_store_program.py"), [str(tmp_path)], output=tmp_path / "driver.log"
+    ) as driver:
+        assert driver.wait(240) == 0, driver.output
+        course = json.loads(driver.output.splitlines()[-1])
+    assert course["restarts"] == 1 and course["tried again"] == []
+    ((kind, message),) = course["failures"]
+    assert kind == "StoreVersionError"
+    assert re.search(r"cannot be opened at epoch \d+ .* it is at epoch \d+ ", message), message
+    assert published(tmp_path / "out") == averages(swapped_store_program.ROWS)

@@ -88,6 +88,12 @@ def wait_for_rows(out: Path, rows: int) -> None:
     wait_until(lambda: len(published(out)) == rows or None, 90, f"{rows} published rows")
 
 
+def published_or_failed(job: JobClient, out: Path, rows: int) -> list[Any] | None:
+    """All rows once they are published, or what there is when an attempt has failed."""
+    found = published(out)
+    return found if len(found) == rows or job.get_history().failures else None
+
+
 def test_spark_goes_on_from_a_log_of_files_that_was_cut(spark: Any, tmp_path: Path) -> None:
     """Enough files for compact ones, of which the newest holds more than the fork may have."""
     source = tmp_path / "in"
@@ -190,7 +196,7 @@ def test_a_stream_that_spark_shuffles(spark: Any, tmp_path: Path) -> None:
     assert not job.get_history().failures
 
 
-@pytest.mark.spark(min="4.1", run=False, reason="before Spark 4.1 the driver's garbage collection deletes shuffles")
+@pytest.mark.spark(min="4.1", reason="before Spark 4.1 the driver's garbage collection deletes shuffles")
 def test_spark_deletes_the_shuffles_of_a_micro_batch_when_it_goes_on(spark: Any, tmp_path: Path) -> None:
     local = Path(spark.sparkContext.getConf().get("spark.local.dir", ""))
     before = set(local.rglob("shuffle_*"))
@@ -212,11 +218,11 @@ class WaitsForSpark(MapFunction):
     def map(self, value: Any) -> Any:
         if value.v < 20:
             second = "holdfast-run-*/*/holdfast-stream-*/query/offsets/1"
-            wait_until(lambda: any(self.directory.glob(second)) or None, 60, "Spark")
+            wait_until(lambda: any(self.directory.glob(second)) or None, 20, "Spark to begin the second micro-batch")
         return value
 
 
-@pytest.mark.spark(internals=True, run=False, reason="without them a micro-batch is planned with its epoch")
+@pytest.mark.spark(internals=True, reason="without them a micro-batch is planned with its epoch")
 def test_spark_prepares_a_micro_batch_while_an_epoch_runs(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -233,9 +239,11 @@ def test_spark_prepares_a_micro_batch_while_an_epoch_runs(
         return env.execute_async("ahead")
 
     job = start(tmp_path / "out")
-    wait_for_rows(tmp_path / "out", 60)
-    job.cancel().result(60)
-    assert published(tmp_path / "out") == counted(3)
+    try:
+        rows_of_all = wait_until(lambda: published_or_failed(job, tmp_path / "out", 60), 90, "60 published rows")
+    finally:
+        job.cancel().result(60)
+    assert rows_of_all == counted(3)
     left = set()
     for path in (tmp_path / "chk" / "job").glob("chk-*/_metadata"):
         name = f"from-{path.parent.name}"

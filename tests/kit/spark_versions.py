@@ -4,7 +4,6 @@
 
 ``min``, ``max``    the first and the last line of Spark on which the test works
 ``internals=True``  its subject is an acceleration, which ``holdfast.spark.internals: off`` switches off
-``run=False``       where it does not work it must not be tried, because it would not end
 ``reason``          why; it is shown in the report and on the page of Spark's versions
 
 Where it does not work the test is a strict expected failure: it is run, and fails when it begins to work.
@@ -55,19 +54,18 @@ def expect(items: Iterable[pytest.Item], spark: Spark) -> None:
                 raise pytest.UsageError(f"{item.nodeid}: the marker spark takes names, not {marker.args}")
             reason = obstacle(item.nodeid, marker.kwargs, spark)
             if reason is not None:
-                run = marker.kwargs.get("run", True)
-                item.add_marker(pytest.mark.xfail(strict=True, run=run, reason=reason))
+                item.add_marker(pytest.mark.xfail(strict=True, reason=reason))
                 break
 
 
 def obstacle(test: str, told: Mapping[str, object], spark: Spark) -> str | None:
     """Why a test with this marker cannot pass here; None where it can."""
-    unknown = set(told) - {"min", "max", "internals", "run", "reason"}
+    unknown = set(told) - {"min", "max", "internals", "reason"}
     conditions = set(told) & {"min", "max", "internals"}
     if unknown or not conditions or not told.get("reason"):
         raise pytest.UsageError(
             f"{test}: the marker spark has {sorted(told)}; it takes a reason and at least one of min, max and "
-            "internals=True, and run=False beside them"
+            "internals=True"
         )
     too_old = "min" in told and spark.line < line_of(str(told["min"]))
     too_new = "max" in told and spark.line > line_of(str(told["max"]))

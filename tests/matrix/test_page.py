@@ -29,7 +29,8 @@ def test_features_by_version():
     old, gone = Told("tests.a::test_b[x|y]", "no such thing before 4.0"), Told("tests.a::test_c", "no jars")
     rendered = render(
         [
-            seen("3.5", "on", "kills", passed=7, expected=[old]),
+            seen("3.5", "on", "kills", passed=7, expected=[old], fingerprint="0123456789abcdef"),
+            seen("3.5", "on", "smoke", passed=4, fingerprint="0123456789abcdef"),
             seen("3.5", "off", "kills", passed=6, expected=[old], skipped=[gone]),
             seen("4.3", "on", "kills", passed=8, date="2026-01-05"),
             seen("4.3", "off", "kills", passed=5, failed=[Told("tests.a::test_d", "assert 1 == 2")], spark="4.3.2"),
@@ -40,8 +41,15 @@ def test_features_by_version():
         "| kills of workers and drivers | 6 passed, 1 expected to fail, 1 skipped | not run | - | - "
         "| 1 **failed**, 5 passed |",
     ]
-    assert lines_with("| 4.3 | 4.3", rendered) == ["| 4.3 | 4.3.1, 4.3.2 | 2026-01-05 |"]
-    assert lines_with("| 4.1 | ", rendered)[0] == "| 4.1 |  | never |"
+    assert lines_with("| 3.5 | o", rendered) == [
+        "| 3.5 | off | 3.5.1 | 2026-01-02 | not recorded | 1 |",
+        "| 3.5 | on | 3.5.1 | 2026-01-02 | 0123456789ab | 2 |",
+    ]
+    assert lines_with("| 4.3 | o", rendered) == [
+        "| 4.3 | off | 4.3.2 | 2026-01-02 | not recorded | 1 |",
+        "| 4.3 | on | 4.3.1 | 2026-01-05 | not recorded | 1 |",
+    ]
+    assert lines_with("| 4.1 | ", rendered)[0] == "| 4.1 |  |  | never |  | 0 |"
     assert lines_with("test_b", rendered) == [
         "| `tests.a::test_b[x\\|y]` | 3.5 on, 3.5 off | no such thing before 4.0 |"
     ]
@@ -58,5 +66,6 @@ def test_what_is_recorded_is_rendered(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(page, "DATA", tmp_path / "versions.json")
     monkeypatch.setattr(page, "PAGE", tmp_path / "versions.md")
     record([result()])
-    assert recorded(tmp_path / "versions.json") == [seen("3.5", "on", "smoke", passed=3, spark="3.5.9")]
+    told = {"passed": 3, "spark": "3.5.9", "fingerprint": "now"}
+    assert recorded(tmp_path / "versions.json") == [seen("3.5", "on", "smoke", **told)]
     assert (tmp_path / "versions.md").read_text() == render(recorded(tmp_path / "versions.json"))

@@ -19,6 +19,7 @@ from holdfast.doctor.judge_hosts import judge_hosts
 from holdfast.doctor.judge_services import ServerFacts, judge_server, judge_zookeeper
 from holdfast.doctor.judge_spark import judge_spark
 from holdfast.doctor.judge_storage import judge_no_checkpoints, judge_storages
+from holdfast.doctor.needed_packages import packages_for
 from holdfast.errors import ConfigurationError, HoldfastError
 from holdfast.server.binding import bind
 from holdfast.server.settings import ListenSettings, server_enabled, server_settings
@@ -59,7 +60,12 @@ class Examination:
         self, settings: ParsedSettings, storages: tuple[str, ...]
     ) -> tuple[HostFacts, ApplicationFacts | None, Exception | None]:
         """The driver is examined even where there is no session."""
-        request = Request(storages, None, settings.backend.local_dir, settings.spark.conf.get("spark.local.dir"))
+        request = Request(
+            storages,
+            state_directory=settings.backend.local_dir,
+            spark_directories=settings.spark.conf.get("spark.local.dir"),
+            packages=packages_for(settings.backend.name, storages),
+        )
         try:
             session = session_to_examine(settings.spark, self.data_frames)
         except Exception as error:

@@ -16,6 +16,8 @@ class Request:
     state_directory: str | None = None
     #: The setting ``spark.local.dir``.
     spark_directories: str | None = None
+    #: What the settings need beside what every application needs.
+    packages: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -16,11 +16,12 @@ import socket
 import sys
 import tempfile
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 #: What tasks need, beside Holdfast itself and PySpark, whose versions stand in the modules.
-PACKAGES = ("pyarrow", "numpy", "pandas", "lmdb", "cloudpickle", "msgspec")
+PACKAGES = ("pyarrow", "numpy", "pandas", "lmdb", "cloudpickle", "msgspec", "xxhash", "mmh3", "pyyaml")
 #: What a task imports first.
 TASK_MODULE = "holdfast.spark.level_task"
 _STORAGE_SECONDS = 10.0
@@ -36,7 +37,7 @@ def look(request: dict[str, Any]) -> dict[str, Any]:
         "python": platform.python_version(),
         "executable": sys.executable,
         "user": user_name(os.getuid()),
-        "packages": packages(),
+        "packages": packages(request["packages"]),
         "import_failure": failure,
         "directories": directories(request, failure is None),
         "storages": [] if failure else [try_storage(uri, request["markers"]) for uri in request["storages"]],
@@ -51,11 +52,11 @@ def import_failure(module: str) -> str | None:
     return None
 
 
-def packages() -> dict[str, str | None]:
+def packages(of_settings: Iterable[str]) -> dict[str, str | None]:
     return {
         "holdfast": version_of_module("holdfast"),
         "pyspark": version_of_module("pyspark"),
-        **{name: version_of_package(name) for name in PACKAGES},
+        **{name: version_of_package(name) for name in (*PACKAGES, *of_settings)},
     }
 
 

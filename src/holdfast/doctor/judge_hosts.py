@@ -33,7 +33,7 @@ def judge_driver(driver: HostFacts) -> Finding:
     if driver.import_failure is not None:
         return red("driver", f"{seen}; {driver.import_failure}", "Install Holdfast with its dependencies again.")
     if missing:
-        advice = f"Install {', '.join(missing)}: they are dependencies of Holdfast."
+        advice = f"Install {', '.join(missing)}: Holdfast, or what its settings name, needs them."
         return red("driver", f"{seen}; {', '.join(missing)} missing", advice)
     return green("driver", seen)
 
