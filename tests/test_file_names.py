@@ -56,7 +56,7 @@ MEANINGS: dict[str, tuple[str, set[str]]] = {
     "publishing": ("the driver's half of a sink", {"connectors/file_sink", "connectors/kafka", "connectors/sql"}),
     "reader": ("one subtask of a source", {"connectors/files", "connectors/kafka"}),
     "registry": ("what is known by name", {"state", "types"}),
-    "rehearsal": ("a restore that is found out without restoring", {"graph", "runtime"}),
+    "rehearsal": ("a restore that is found out without restoring", {"job", "runtime"}),
     "restore": ("state from a snapshot", {"datastream", "state", "state/lmdb", "state/rocksdb"}),
     "sent_files": ("what a program brings to its tasks, sent by Spark or by a test", {"spark", "testing"}),
     "serialization": ("values as bytes; PyFlink's path, and the things", {"common", "connectors"}),
@@ -70,8 +70,10 @@ MEANINGS: dict[str, tuple[str, set[str]]] = {
     "store": ("a local store", {"state", "state/heap", "state/lmdb", "state/rocksdb"}),
     "timers": ("timers", {"runtime/windowing", "state"}),
     "typeinfo": ("``Types``; PyFlink's path, and the things", {"common", "types"}),
+    "types": ("PyFlink's paths of types", {"common", "table"}),
     "utils": ("PyFlink's paths of what is refused", {"common", "datastream"}),
     "watch": ("whether a source may have more", {"connectors/files", "connectors/kafka"}),
+    "window": ("PyFlink's paths of windows", {"datastream", "table"}),
     "windows": ("windows, and their harness", {"runtime/windowing", "testing"}),
 }
 

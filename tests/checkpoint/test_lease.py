@@ -331,7 +331,7 @@ class TestProcessThatLives:
 
 
 class TestWatch:
-    """By a clock that goes on with pauses and with what the storage takes."""
+    """The watcher's clock goes on with pauses and with what the storage takes."""
 
     #: The default ones.
     SETTINGS = LeaseSettings(interval_ms=5_000, timeout_ms=15_000)

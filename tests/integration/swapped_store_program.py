@@ -27,7 +27,7 @@ COPY, SWAP = ROWS[OF_EPOCH], ROWS[3 * OF_EPOCH]
 
 
 class PutsStoresBack(MapFunction):
-    """In the tasks of level 0: when it sees a row for the first time, stores of level 1 become those of before."""
+    """A map in level 0: when it sees a row for the first time, the stores of level 1 become those of before."""
 
     def __init__(self, directory: Path) -> None:
         self.local, self.copy, self.done = directory / "local", directory / "copy", directory / "done"
@@ -44,7 +44,7 @@ class PutsStoresBack(MapFunction):
         return value
 
     def stores(self) -> list[Path]:
-        """Those of the first attempt: ``<store>/<attempt>/<operator>-<subtask>``."""
+        """The stores of the first attempt: ``<store>/<attempt>/<operator>-<subtask>``."""
         return [path for path in self.local.glob("*/1/*-*") if not path.name.startswith("level-")]
 
 
