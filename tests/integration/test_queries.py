@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import functions
 
 from holdfast.common import Row, Time, Types, WatermarkStrategy
 from holdfast.common.watermark_strategy import TimestampAssigner
@@ -73,6 +74,7 @@ QUERIES = {
     "exploded": "WITH lines AS (SELECT id, explode(tags) AS tag FROM orders) SELECT * FROM lines WHERE tag <> 'y'",
     "kept by a lateral view": "SELECT id, place, tag FROM orders LATERAL VIEW OUTER posexplode(tags) t AS place, tag",
     "joined": "SELECT /*+ BROADCAST(u) */ o.id, u.name FROM orders o JOIN users u ON o.user = u.user",
+    "joined again": "SELECT /*+ BROADCAST(u) */ o.amount, u.name FROM orders o JOIN users u ON o.user = u.user",
     "joined, kept": "SELECT /*+ BROADCAST(c) */ id, c.count FROM orders LEFT JOIN counted c ON amount = c.k",
     "in a table": "SELECT id FROM orders WHERE user IN (SELECT /*+ BROADCAST(users) */ user FROM users)",
     "not in a table": "SELECT id FROM orders WHERE user NOT IN (SELECT user FROM users)",
@@ -160,8 +162,24 @@ SETTINGS = {
 }
 
 
+NAMED = "SELECT /*+ BROADCAST(u) */ o.id, u.name, o.amount FROM orders o JOIN users u ON o.user = u.user"
+
+
+def named_by_sql(env: StreamExecutionEnvironment, spark: Any) -> DataStream:
+    env.create_temporary_view("orders", order_stream(env))
+    return env.sql(NAMED)
+
+
+def named_by_data_frame(env: StreamExecutionEnvironment, spark: Any) -> DataStream:
+    users = functions.broadcast(spark.table("users"))
+    return env.from_data_frame(order_stream(env).to_data_frame().join(users, "user").select("id", "name", "amount"))
+
+
+@pytest.mark.parametrize("named", [named_by_sql, named_by_data_frame])
 @PLANS
-def test_workers_are_killed_in_front_of_a_query_and_behind_it(spark: Any, tmp_path: Path, internals: str) -> None:
+def test_workers_are_killed_in_front_of_a_query_and_behind_it(
+    spark: Any, tmp_path: Path, internals: str, named: Callable[[StreamExecutionEnvironment, Any], DataStream]
+) -> None:
     """Whoever dies, each row goes through the query once, as far as anybody can see: running counts have no gap."""
     faults = FaultPlan(tmp_path / "faults")
     # Of the sources, of the function in front of the query, of the query's level before and behind its commit, and of
@@ -171,21 +189,19 @@ def test_workers_are_killed_in_front_of_a_query_and_behind_it(spark: Any, tmp_pa
     faults.add("task.before-commit", "kill", epoch=4, level=2)
     faults.add("task.after-commit", "kill", epoch=5, level=2)
     faults.add("task.after-commit", "kill", epoch=3, level=3)
-    query = "SELECT /*+ BROADCAST(u) */ o.id, u.name, o.amount FROM orders o JOIN users u ON o.user = u.user"
     with tables(spark), faults.among(spark):
         directory = str(tmp_path / "checkpoints")
         env = environment(
             **SETTINGS, **{"holdfast.spark.internals": internals, "execution.checkpointing.dir": directory}
         )
-        env.create_temporary_view("orders", order_stream(env))
-        joined = env.sql(query)
+        joined = named(env, spark)
         told = Types.ROW_NAMED(["name", "n", "total"], [Types.STRING(), Types.LONG(), Types.LONG()])
         totals = joined.key_by(lambda row: row.name, Types.STRING()).map_with_state(
             running_total, state_type=Types.TUPLE([Types.LONG(), Types.LONG()]), output_type=told
         )
         totals.sink_to(FileSink.json(str(tmp_path / "out")))
         history = env.execute("killed").get_history()
-        rows = by_spark_alone(spark, query)
+        rows = by_spark_alone(spark, NAMED)
     assert not faults.not_reached()
     assert history.restarts >= len(faults.all_reached()) - 1
     found = published(tmp_path / "out")

@@ -47,6 +47,7 @@ from holdfast.types.typeinfo import TypeInformation, Types
 
 if TYPE_CHECKING:
     from holdfast.datastream.stream_execution_environment import StreamExecutionEnvironment
+    from holdfast.spark.stream_data_frame import StreamDataFrame
 
 __all__ = [
     "AllWindowedStream",
@@ -243,6 +244,12 @@ class DataStream(StreamSettings, StreamEnds):
 
     def cache(self) -> DataStream:
         raise ProgramError(refusal("DataStream.cache"))
+
+    def to_data_frame(self, event_time_column: str | None = None) -> StreamDataFrame:
+        """The rows for transformations of Spark's that take a row at a time; ``env.from_data_frame`` makes a stream of
+        what comes of them. ``event_time_column`` is as that of ``env.create_temporary_view``.
+        """
+        return self._environment.data_frame_of(self, event_time_column)
 
     # -- inside
 

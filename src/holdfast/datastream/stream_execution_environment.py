@@ -45,6 +45,7 @@ from holdfast.runtime.plan import OperatorFactory
 from holdfast.runtime.row_path import RowPath
 from holdfast.runtime.source import Source, SourceFunction
 from holdfast.spark.frames import check_data_frame
+from holdfast.spark.stream_data_frame import StreamDataFrame
 from holdfast.types.resolve import resolve
 from holdfast.types.typeinfo import TypeInformation
 
@@ -211,8 +212,11 @@ class StreamExecutionEnvironment(ProgramFiles, SettingsWithoutEffect):
 
     def from_data_frame(self, data_frame: Any, source_name: str = "DataFrame") -> DataStream:
         """The rows of a Spark DataFrame, which Spark itself reads and splits: a bounded one whole, in one epoch, a
-        streaming one by its micro-batches. One with ``withWatermark()`` has event time by that.
+        streaming one by its micro-batches. One with ``withWatermark()`` has event time by that. Of what was made of
+        ``stream.to_data_frame()``, the rows that come of each epoch.
         """
+        if isinstance(data_frame, StreamDataFrame):
+            return self._views.stream_of(data_frame, source_name, engine_for(self._graph, self.job_settings()))
         if not hasattr(data_frame, "mapInArrow"):
             raise ProgramError(f"from_data_frame() takes a Spark DataFrame; got {type(data_frame).__name__}.")
         check_data_frame(source_name, data_frame)
@@ -251,6 +255,10 @@ class StreamExecutionEnvironment(ProgramFiles, SettingsWithoutEffect):
         a stateless one, which Spark runs on the rows of each epoch. ProgramError for any other.
         """
         return self._views.query(query, engine_for(self._graph, self.job_settings()))
+
+    def data_frame_of(self, stream: DataStream, event_time_column: str | None) -> StreamDataFrame:
+        """What ``stream.to_data_frame()`` gives."""
+        return self._views.data_frame(stream, event_time_column, engine_for(self._graph, self.job_settings()))
 
     # -- running
 

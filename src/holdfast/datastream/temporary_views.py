@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from holdfast.datastream.data_stream import DataStream
 from holdfast.errors import ProgramError
 from holdfast.job.engine import Engine
-from holdfast.runtime.query import QueryOperator, View
+from holdfast.runtime.query import Query, QueryOperator, View
+from holdfast.spark.stream_data_frame import Origin, StreamDataFrame
 
 if TYPE_CHECKING:
     from holdfast.datastream.stream_execution_environment import StreamExecutionEnvironment
@@ -33,12 +34,12 @@ class TemporaryViews:
             raise ProgramError(f"The name of a view has letters, digits and underscores; got {name!r}.")
         if name.lower() in self._all:
             raise ProgramError(f"There is a view '{name}' already. Drop it first: env.drop_temporary_view({name!r}).")
-        view = View(name, stream.get_type(), event_time_column)
-        if event_time_column is not None:
-            self._check_event_time(view, stream)
-        self._all[name.lower()] = view, stream
+        self._all[name.lower()] = self._view(name, stream, event_time_column), stream
 
-    def _check_event_time(self, view: View, stream: DataStream) -> None:
+    def _view(self, name: str, stream: DataStream, event_time_column: str | None) -> View:
+        view = View(name, stream.get_type(), event_time_column)
+        if event_time_column is None:
+            return view
         if view.event_time_column in view.columns:
             raise ProgramError(
                 f"The rows of the view '{view.name}' have a column '{view.event_time_column}' themselves: give their "
@@ -50,6 +51,7 @@ class TemporaryViews:
                 f"view '{view.name}': put assign_timestamps_and_watermarks(...) before it, or leave event_time_column "
                 "out."
             )
+        return view
 
     def drop(self, name: str) -> bool:
         return self._all.pop(name.lower(), None) is not None
@@ -58,8 +60,29 @@ class TemporaryViews:
         """The rows of a query on one of the views."""
         query = engine.analyse(text, [view for view, _ in self._all.values()])
         _, stream = self._all[query.view.name.lower()]
+        return self._rows_of("SQL", query, stream)
+
+    def data_frame(self, stream: DataStream, event_time_column: str | None, engine: Engine) -> StreamDataFrame:
+        """A stream as a DataFrame."""
+        view = self._view(stream.get_name(), stream, event_time_column)
+
+        def name_it(data_frame: StreamDataFrame, name: str, replace: bool) -> None:
+            named = self.stream_of(data_frame, name, engine)
+            if replace:
+                self.drop(name)
+            self.create(name, named, None)
+
+        return StreamDataFrame.of(Origin(view, stream, name_it), engine.data_frame(view))
+
+    def stream_of(self, data_frame: StreamDataFrame, name: str, engine: Engine) -> DataStream:
+        """The rows of a stream's DataFrame."""
+        origin = data_frame.origin
+        query = engine.analyse(data_frame.text, [origin.view], data_frame.apply)
+        return self._rows_of(name, query, origin.stream)
+
+    def _rows_of(self, name: str, query: Query, stream: DataStream) -> DataStream:
         node = self._environment.add_node(
-            "SQL",
+            name,
             QueryOperator,
             query,
             query.output_type,

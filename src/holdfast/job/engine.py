@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from holdfast.errors import HoldfastError
 from holdfast.job.control import JobControl
@@ -21,7 +21,7 @@ from holdfast.job.job import Job
 from holdfast.job.restore_point import RestorePoint
 from holdfast.runtime.data_frame_input import DataFrameInput
 from holdfast.runtime.epoch import Acknowledgement, EpochSpec
-from holdfast.runtime.query import Query, View
+from holdfast.runtime.query import Query, Transformation, View
 from holdfast.runtime.upload import UploadResult
 from holdfast.state.handles import OperatorRecord
 from holdfast.state.snapshot_io import SnapshotReader, SnapshotWriter
@@ -144,10 +144,13 @@ class Engine(Protocol):
     def clock(self) -> int:
         """Processing time in the driver, in milliseconds since 1970."""
 
-    def analyse(self, text: str, views: Sequence[View]) -> Query:
+    def analyse(self, text: str, views: Sequence[View], transformation: Transformation | None = None) -> Query:
         """What a query on streams, each a view, reads and gives. ProgramError where it cannot be run on each epoch's
-        rows.
+        rows. With ``transformation``, which is for a DataFrame of the one view, the text is for messages alone.
         """
+
+    def data_frame(self, view: View) -> Any:
+        """A DataFrame with the columns of a view and without rows."""
 
     def open(self, job: Job, control: JobControl) -> AbstractContextManager[EngineSession]: ...
 

@@ -7,7 +7,9 @@ with watermarks and barriers among it, goes past the query and is processed when
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +20,9 @@ from holdfast.runtime.event_times import Times
 from holdfast.runtime.operator import MAX_WATERMARK, Operator
 from holdfast.types.arrow import row_reader, schema_of
 from holdfast.types.information import FieldsTypeInfo, RowTypeInfo, TypeInformation
+
+#: A DataFrame in, a DataFrame out.
+Transformation = Callable[[Any], Any]
 
 #: The column of a stream whose values have no fields, as in Flink.
 _ONLY_COLUMN = "f0"
@@ -45,6 +50,11 @@ class Query:
     text: str
     view: View
     output_type: RowTypeInfo
+    #: What makes them, where the text is not SQL but tells of a DataFrame. It stays in the driver.
+    transformation: Transformation | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Query, (self.text, self.view, self.output_type)
 
     @property
     def event_time(self) -> EventTimeColumn | None:

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 import cloudpickle
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from holdfast.errors import HoldfastError
 from holdfast.job.control import JobControl
@@ -18,7 +18,7 @@ from holdfast.job.job import Job
 from holdfast.job.restore_point import RestorePoint
 from holdfast.runtime.data_frame_input import DataFrameInput
 from holdfast.runtime.packed_plan import pack_plan
-from holdfast.runtime.query import Query, View
+from holdfast.runtime.query import Query, Transformation, View
 from holdfast.runtime.task_files import TaskFiles
 from holdfast.spark.accelerations import Accelerations
 from holdfast.spark.anchor import Anchor, build_anchor
@@ -29,7 +29,7 @@ from holdfast.spark.failures import failure_of
 from holdfast.spark.inputs import SparkInputs
 from holdfast.spark.program_modules import modules_of_program
 from holdfast.spark.program_needs import ProgramNeeds
-from holdfast.spark.queries import analyse
+from holdfast.spark.queries import analyse, without_rows
 from holdfast.spark.sent_files import send_files
 from holdfast.spark.session import (
     application_is_gone,
@@ -100,8 +100,11 @@ class SparkEngine:
     def clock(self) -> int:
         return wall_clock()
 
-    def analyse(self, text: str, views: Sequence[View]) -> Query:
-        return analyse(self._session, text, views)
+    def analyse(self, text: str, views: Sequence[View], transformation: Transformation | None = None) -> Query:
+        return analyse(self._session, text, views, transformation)
+
+    def data_frame(self, view: View) -> DataFrame:
+        return without_rows(self._session, "rows_of_view", view)
 
     @contextmanager
     def open(self, job: Job, control: JobControl) -> Iterator[SparkEngineSession]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Sequence
 from functools import reduce
 
@@ -31,6 +32,7 @@ logger = logging.getLogger(__name__)
 _UNWANTED = ("BroadcastHashJoin", "SortMergeJoin", "AdaptiveSparkPlan", "ReusedExchange")
 #: Where those parts of a plan begin that read what queries join with.
 _OF_TABLES = frozenset({"BroadcastExchange", "Subquery"})
+_REUSED_TABLE = re.compile(r"ReusedExchange .*\bBroadcastExchange\b")
 _PAYLOAD = "payload"
 
 #: Under which levels are planned. An exchange has few rows, large ones: to write a program for them takes longer than
@@ -97,8 +99,9 @@ class LevelFrames:
         partitions, levels = self._anchor.partitions, self._plan.levels.stop
         first_level = 0 if slices else self._plan.levels[0]
         if self._plan.queries:
-            # What a query reads of tables is planned once, and sent to all tasks.
-            own = "\n".join(node.text for node in without(nodes_of(text), _OF_TABLES)).replace("BroadcastHashJoin", "")
+            # What a query reads of tables is planned once, and sent to all tasks; those of another query too.
+            nodes = [node for node in without(nodes_of(text), _OF_TABLES) if not _REUSED_TABLE.match(node.text)]
+            own = "\n".join(node.text for node in nodes).replace("BroadcastHashJoin", "")
         else:
             own = text
         exchanges = [line for line in own.splitlines() if "Exchange hashpartitioning(slot#" in line]

@@ -1,4 +1,6 @@
-"""Queries on views, by Spark's SQL: analysed when the program is written, and put between two levels of an epoch."""
+"""Queries on views, by Spark's SQL or by what is done to a DataFrame: analysed when the program is written, and put
+between two levels of an epoch.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +13,11 @@ from pyspark.errors import ParseException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from holdfast.errors import ProgramError
-from holdfast.runtime.query import Query, View
+from holdfast.runtime.query import Query, Transformation, View
 from holdfast.spark.envelope_rows import ArrowFunction
 from holdfast.spark.internals.jvm import JVM_ERRORS
 from holdfast.spark.session_settings import changed_settings
-from holdfast.spark.stateless_queries import refuse_moments, view_that_is_read
+from holdfast.spark.stateless_queries import refuse_moments, refuse_moments_of_plan, view_that_is_read
 from holdfast.spark.view_columns import ViewColumns
 from holdfast.types.information import RowTypeInfo
 from holdfast.types.resolve import resolve
@@ -31,19 +33,29 @@ _PLAN_SETTINGS = {
 _names = threading.Lock()
 
 
-def analyse(session: SparkSession, text: str, views: Sequence[View]) -> Query:
+def analyse(
+    session: SparkSession, text: str, views: Sequence[View], transformation: Transformation | None = None
+) -> Query:
     """What a query reads and gives. ProgramError where it cannot run on each epoch's rows."""
-    refuse_moments(text)
     marked = [(f"rows_of_view_{number}", view) for number, view in enumerate(views)]
-    frames = {view.name: _marker(session, name, view) for name, view in marked}
+    frames = {view.name: without_rows(session, name, view) for name, view in marked}
     with changed_settings(session, _PLAN_SETTINGS):
-        frame = _run(session, text, frames)
-        return Query(text, view_that_is_read(frame, marked), _checked_type(text, frame, views))
+        if transformation is None:
+            refuse_moments(text)
+            frame = _run(session, text, frames)
+        else:
+            frame = transformation(frames[views[0].name])
+            refuse_moments_of_plan(frame)
+        view = view_that_is_read(frame, marked)
+        return Query(text, view, _checked_type(text, frame, views), transformation)
 
 
 def queried(query: Query, rows: DataFrame) -> DataFrame:
     """What comes of the query where ``rows`` are those of its view. ProgramError where that has another type by now."""
-    frame = _run(rows.sparkSession, query.text, {query.view.name: rows})
+    if query.transformation is None:
+        frame = _run(rows.sparkSession, query.text, {query.view.name: rows})
+    else:
+        frame = query.transformation(rows)
     found = _checked_type(query.text, frame, [query.view])
     if found != query.output_type:
         raise ProgramError(
@@ -53,7 +65,7 @@ def queried(query: Query, rows: DataFrame) -> DataFrame:
     return frame
 
 
-def _marker(session: SparkSession, name: str, view: View) -> DataFrame:
+def without_rows(session: SparkSession, name: str, view: View) -> DataFrame:
     """No rows, with the columns of a view: a function that plans show by its name."""
 
     def nothing(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -30,13 +30,21 @@ _RIGHT = frozenset({"Inner", "Cross", "RightOuter"})
 _TEXTS = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|`[^`]*`|--[^\n]*|/\*.*?\*/", re.DOTALL)
 #: Texts that are times when they are read as such, a zone behind them or not.
 _MOMENT = re.compile(r"['\"]\s*(now|today|tomorrow|yesterday)\b[\w\s:/+-]*['\"]", re.IGNORECASE)
+_FUNCTIONS = "now|rand|randn|random|uniform|randstr|uuid|shuffle|monotonically_increasing_id|spark_partition_id|curdate"
 _OF_THE_MOMENT = re.compile(
-    r"\b(?:(?:now|rand|randn|random|uniform|randstr|uuid|shuffle|monotonically_increasing_id|spark_partition_id"
-    r"|unix_timestamp|curdate)\s*\(|current_(?:timestamp|date|time)\b|localtimestamp\b)"
+    rf"\b(?:(?:{_FUNCTIONS}|unix_timestamp)\s*\(|current_(?:timestamp|date|time)\b|localtimestamp\b)"
     r"|\b(?:date|timestamp(?:_ntz|_ltz)?)\s*'\w+'|\b(?:cast|try_cast|to_date|(?:try_)?to_timestamp(?:_ntz|_ltz)?)\s*\(\s*'\w+'"
     r"|'\w+'\s*::",
     re.IGNORECASE,
 )
+
+
+#: In an analysed plan, where texts are not quoted: one that looks like a call is refused for nothing.
+_OF_THE_MOMENT_IN_PLAN = re.compile(
+    rf"\b(?:{_FUNCTIONS}|current_(?:timestamp|date|time)|localtimestamp)\(|\bcast\((?:now|today|tomorrow|yesterday)\b",
+    re.IGNORECASE,
+)
+_ANALYSED = re.compile(r"== Analyzed Logical Plan ==\n(.*?)\n== ", re.DOTALL)
 
 
 class _Reason(NamedTuple):
@@ -63,7 +71,8 @@ _REASONS = (
         ("SortMergeJoin", "ShuffledHashJoin", "CartesianProduct", "CoGroup"),
         "a join whose other side is not sent to all tasks",
         "the hint BROADCAST(its name) for a table, in SELECT /*+ BROADCAST(t) */ ... or in the subquery of IN or "
-        "EXISTS; stream.join(...), connect(...) or interval_join(...) for another stream",
+        "EXISTS, and broadcast(t) in a DataFrame's join(...); stream.join(...), connect(...) or interval_join(...) for "
+        "another stream",
     ),
     _Reason(("Sort",), "ORDER BY", "a window that sorts its rows"),
     _Reason(("Union",), "UNION", "stream.union(...); rows of a table come by from_data_frame(...)"),
@@ -74,7 +83,16 @@ _ANYTHING_ELSE = "an operator that is not known to take one row at a time ({})"
 
 def refuse_moments(text: str) -> None:
     """ProgramError for functions that Spark computes once for a plan, which is kept over epochs."""
-    found = _OF_THE_MOMENT.search(_TEXTS.sub(_without_text, text))
+    _refuse_moment(_OF_THE_MOMENT.search(_TEXTS.sub(_without_text, text)))
+
+
+def refuse_moments_of_plan(frame: DataFrame) -> None:
+    """The same for what was done to a DataFrame."""
+    analysed = _ANALYSED.search(explained(frame, extended=True))
+    _refuse_moment(analysed and _OF_THE_MOMENT_IN_PLAN.search(analysed[1]))
+
+
+def _refuse_moment(found: re.Match[str] | None) -> None:
     if found is not None:
         name = found[0].rstrip("( ")
         raise ProgramError(

@@ -31,7 +31,7 @@ from holdfast.runtime.live_task import forget_live_tasks
 from holdfast.runtime.local_files import prepare_attempt
 from holdfast.runtime.packed_plan import load_plan, pack_plan
 from holdfast.runtime.plan import JobPlan
-from holdfast.runtime.query import Query, View
+from holdfast.runtime.query import Query, Transformation, View
 from holdfast.runtime.task_files import undone_search_path
 from holdfast.runtime.upload import UploadResult
 from holdfast.state.handles import OperatorRecord
@@ -85,7 +85,10 @@ class InProcessEngine:
         self.now += self.step
         return self.now
 
-    def analyse(self, text: str, views: Sequence[View]) -> Query:
+    def data_frame(self, view: View) -> Query:
+        return self.analyse("to_data_frame()", [view])
+
+    def analyse(self, text: str, views: Sequence[View], transformation: Transformation | None = None) -> Query:
         raise ProgramError(
             f"The program has the query {text!r}, and the engine of this test has no Spark to run SQL with. Test the "
             "functions in front of it and behind it by themselves, or run the program with the fixture holdfast_env."
