@@ -165,7 +165,7 @@ class StreamDataFrame:
         return self._column(name)
 
     def _column(self, name: str) -> Column:
-        """By name, to be looked for in whatever rows there are then."""
+        """A column that is looked for by its name, in whatever rows there are then."""
         own = F.col(f"{self._qualifier}.{name}")
         try:
             self._frame.select(own)
@@ -212,7 +212,7 @@ class StreamDataFrame:
         return self._then("fillna", *args, **kwargs)
 
     def join(self, other: Any, on: Any = None, how: str | None = None) -> StreamDataFrame:
-        """With a table that is sent to all tasks: ``broadcast(table)``, of ``pyspark.sql.functions``."""
+        """Join a table that is sent to all tasks: ``broadcast(table)``, of ``pyspark.sql.functions``."""
         return self._then("join", other, on, how)
 
     def crossJoin(self, other: Any) -> StreamDataFrame:
