@@ -87,7 +87,7 @@ def refuse_moments(text: str) -> None:
 
 
 def refuse_moments_of_plan(frame: DataFrame) -> None:
-    """The same for what was done to a DataFrame."""
+    """ProgramError for such functions in what was done to a DataFrame."""
     analysed = _ANALYSED.search(explained(frame, extended=True))
     _refuse_moment(analysed and _OF_THE_MOMENT_IN_PLAN.search(analysed[1]))
 
