@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from typing import Any
 
+import cloudpickle
 import pytest
 
 from holdfast.common import Types, WatermarkStrategy
@@ -15,7 +17,7 @@ from holdfast.errors import ProgramError
 from holdfast.graph.job_graph import build_job_graph
 from holdfast.graph.planner import plan_job
 from holdfast.runtime.plan import JobPlan, TaskOptions
-from holdfast.runtime.query import Query
+from holdfast.runtime.query import Query, View
 from holdfast.state.backends import load_backend
 from holdfast.testing.in_process import InProcessEngine
 from holdfast.types.information import RowTypeInfo
@@ -137,3 +139,20 @@ def test_a_job_with_a_query_is_not_run_without_spark(env: StreamExecutionEnviron
     env.sql("numbers: n long").print()
     with InProcessEngine().installed(), pytest.raises(Exception, match="no Spark to run SQL with"):
         env.execute()
+
+
+def test_what_is_done_to_a_data_frame_stays_in_the_driver() -> None:
+    """It holds columns and tables of the JVM, which do not travel."""
+    row_type = resolve("n long")
+    assert isinstance(row_type, RowTypeInfo)
+    query = Query("to_data_frame()", View("numbers", Types.LONG()), row_type, threading.Lock().__enter__)
+    sent = cloudpickle.loads(cloudpickle.dumps(query))
+    assert sent.transformation is None
+    assert (sent.text, sent.view, sent.output_type) == (query.text, query.view, query.output_type)
+
+
+def test_the_engine_of_tests_has_no_data_frames() -> None:
+    with engines_from(lambda graph, settings: InProcessEngine()):
+        env = StreamExecutionEnvironment.get_execution_environment()
+        with pytest.raises(ProgramError, match=r"the query 'to_data_frame\(\)', and the engine of this test"):
+            numbers(env).to_data_frame()
