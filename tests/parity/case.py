@@ -56,8 +56,8 @@ class Case:
     order: Order
     modes: Sequence[str]
     parallelisms: Sequence[int]
-    #: In both packages.
-    fails: bool
+    #: Both packages must fail, and Holdfast's error must match this; empty where none may fail.
+    fails: str
 
     def settings(self) -> list[Setting]:
         return [Setting(mode, parallelism) for mode in self.modes for parallelism in self.parallelisms]
@@ -82,7 +82,7 @@ def program(
     order: Order = Order.NEVER,
     modes: Sequence[str] = MODES,
     parallelisms: Sequence[int] = PARALLELISMS,
-    fails: bool = False,
+    fails: str = "",
 ) -> Callable[[Program], Program]:
     """Makes a function of a module of programs a program."""
 

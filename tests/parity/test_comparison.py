@@ -9,15 +9,26 @@ import pytest
 
 from holdfast.common import Row
 from tests.parity import records
-from tests.parity.__main__ import DIFFERS, SAME, UNEXPECTEDLY_SAME, _verdict, differences
-from tests.parity.case import MODES, PARALLELISMS, Case, Order, Setting, attempt, printed_line, text_of
-from tests.parity.runner import FAILED, Results, chosen_modules, load, module_names, programs_of
+from tests.parity.__main__ import DIFFERS, PROJECT, SAME, UNEXPECTEDLY_SAME, _verdict, differences
+from tests.parity.case import MODES, PARALLELISMS, Case, Order, Setting, attempt, printed_line, program, text_of
+from tests.parity.expected import DIFFERENCES
+from tests.parity.runner import (
+    FAILED,
+    FAILS_AS_IT_SHOULD,
+    Results,
+    Runner,
+    chosen_modules,
+    load,
+    module_names,
+    programs_of,
+)
+from tests.parity.test_recorded import stdout_as_text
 
 STREAM, STREAMS, BATCHES = Setting("STREAMING", 1), Setting("STREAMING", 2), Setting("BATCH", 2)
 
 
 def case(order: Order = Order.NEVER) -> Case:
-    return Case(1, order, MODES, PARALLELISMS, False)
+    return Case(1, order, MODES, PARALLELISMS, "")
 
 
 @pytest.mark.parametrize(
@@ -69,6 +80,13 @@ def test_the_list_of_differences_is_strict() -> None:
     assert verdicts == [SAME, UNEXPECTEDLY_SAME, DIFFERS, "differs, as expected"]
 
 
+def test_the_list_of_differences_is_on_the_page_for_users() -> None:
+    page = (PROJECT / "docs/how-to/coming-from-pyflink.md").read_text()
+    rows = dict(line.strip("| ").split(" | ", 1) for line in page.splitlines() if line.startswith("| `"))
+    told = {name.strip("`"): why for name, why in rows.items() if name.strip("`").partition(".")[0] in module_names()}
+    assert told == DIFFERENCES
+
+
 def test_results_and_records_come_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     results = Results("pyflink", "2.3.0", {"a.b": case(Order.ALONE)}, {"a.b": {"STREAMING-1": ["x"]}})
     results.write(tmp_path / "results")
@@ -86,9 +104,30 @@ def test_modules_are_chosen_by_the_beginning_of_names() -> None:
     assert chosen_modules(["windows.tumb*", "s*.x"]) == ["state", "streams", "surface", "windows"]
 
 
-@pytest.mark.parametrize("module", ["failures", "output", "state", "streams", "values", "windows"])
-def test_recorded_programs_have_the_settings_of_their_text(module: str) -> None:
-    """The rows of a program that was changed are recorded anew."""
+@pytest.mark.parametrize("module", module_names())
+def test_every_program_is_recorded_with_the_settings_of_its_text(module: str) -> None:
+    """What is new, or was changed, is recorded: ``make parity PARITY="--only 'module.program' --record"``."""
     programs: Any = programs_of(load(module, "holdfast"))
-    for name, runs in records.read(module).items():
-        assert set(runs) == {setting.name for setting in programs[name].case.settings()}, name
+    in_text = {name: {setting.name for setting in program.case.settings()} for name, program in programs.items()}
+    assert {name: set(runs) for name, runs in records.read(module).items()} == in_text
+
+
+def test_programs_that_fail_as_they_should_have_an_error_of_their_own() -> None:
+    @program(fails="three")
+    def fails(env: Any, out: Path) -> None:
+        raise ValueError("three")
+
+    @program(fails="three")
+    def has_a_mistake(env: Any, out: Path) -> None:
+        env.nothing_of_this_name()
+
+    @program(fails="three")
+    def does_not_fail(env: Any, out: Path) -> list[str]:
+        return ["three"]
+
+    runner = Runner("holdfast", stdout_as_text)
+    assert runner.lines(fails, STREAM) == [FAILS_AS_IT_SHOULD]
+    with pytest.raises(AttributeError, match="nothing_of_this_name"):
+        runner.lines(has_a_mistake, STREAM)
+    with pytest.raises(AssertionError, match="should fail"):
+        runner.lines(does_not_fail, STREAM)

@@ -57,7 +57,7 @@ class Silent(AsyncFunction):
         return [value]
 
 
-@program(4, fails=True, modes=("STREAMING",), parallelisms=(1,))
+@program(4, fails="TimeoutError", modes=("STREAMING",), parallelisms=(1,))
 def timed_out_without_a_value(env, out):
     return AsyncDataStream.ordered_wait(numbers(env, 2), Silent(), Time.milliseconds(200), 10, Types.INT())
 
@@ -100,7 +100,7 @@ class Fails(AsyncFunction):
         raise ValueError("never")
 
 
-@program(4, fails=True, modes=("STREAMING",), parallelisms=(1,))
+@program(4, fails="ValueError: never", modes=("STREAMING",), parallelisms=(1,))
 def failing_call(env, out):
     return AsyncDataStream.unordered_wait(numbers(env, 2), Fails(), Time.seconds(5), 10, Types.INT())
 

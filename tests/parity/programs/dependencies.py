@@ -6,6 +6,7 @@ from pathlib import Path
 from pyflink.common import Types
 from pyflink.datastream import MapFunction, RuntimeContext
 
+from tests.kit.wheel import make_wheel
 from tests.parity.case import program
 
 
@@ -84,6 +85,37 @@ def python_archive(env, out):
 def python_archive_with_a_name(env, out):
     env.add_python_archive(archive(out), "named")
     return collected(numbers(env).map(Reads("named/inner/text.txt"), Types.STRING()))
+
+
+class ImportsInstalled(MapFunction):
+    def open(self, runtime_context: RuntimeContext):
+        import parity_installed
+
+        self.negative = parity_installed.negative
+
+    def map(self, value):
+        return self.negative(value)
+
+
+@program(6)
+def python_requirements(env, out):
+    """From a folder of packages, without network."""
+    requirements = out / "requirements.txt"
+    requirements.write_text("parity-installed==1.0\n")
+    make_wheel(out / "packages", "parity_installed", "def negative(n):\n    return -n\n")
+    env.set_python_requirements(str(requirements), str(out / "packages"))
+    return collected(numbers(env).map(ImportsInstalled(), Types.INT()))
+
+
+@program(6)
+def cached_files(env, out):
+    """PyFlink's functions cannot ask for them: a job with a file and a folder runs as it does without."""
+    (out / "folder").mkdir()
+    for name in ("rates.csv", "folder/inner.csv"):
+        (out / name).write_text("EUR,2\n")
+    env.register_cached_file(str(out / "rates.csv"), "rates")
+    env.register_cached_file(str(out / "folder"), "folder", True)
+    return numbers(env).map(lambda n: n + 1, Types.INT())
 
 
 def collected(stream):

@@ -21,7 +21,7 @@ def numbers(env, count=6):
     return env.from_collection(list(range(count)), Types.INT())
 
 
-@program(10, fails=True)
+@program(10, fails="ValueError: three")
 def no_restart(env, out):
     return numbers(env).map(Fails(), Types.INT())
 
@@ -38,7 +38,7 @@ def with_restarts(env, attempts):
     )
 
 
-@program(10, fails=True)
+@program(10, fails="all 2 restarts .*ValueError: three")
 def attempts_are_used_up(env, out):
     with_restarts(env, 2)
     return numbers(env).map(Fails(), Types.INT())
@@ -111,6 +111,6 @@ class Opens(FlatMapFunction):
         yield value
 
 
-@program(10, fails=True, parallelisms=(1,))
+@program(10, fails="ValueError: it does not open", parallelisms=(1,))
 def does_not_open(env, out):
     return numbers(env).flat_map(Opens(), Types.INT())
