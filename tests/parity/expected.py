@@ -6,7 +6,6 @@ from fnmatch import fnmatchcase
 
 #: By program, or a pattern of programs: what differs.
 DIFFERENCES: dict[str, str] = {
-    "failures.attempt_numbers": "in PyFlink's folder is a row of the attempt that failed, which no checkpoint holds",
     "state.timers_that_set_timers_in_a_batch": "Flink ignores them, as here; PyFlink's workers set them too late",
     "values.equality_of_rows_with_other_names": (
         "PyFlink calls the types equal; here a row has its fields by name, in columns, SQL and stored state"
