@@ -69,7 +69,7 @@ class Reads(MapFunction):
 
 
 def archive(out):
-    """The same bytes for every job, since a Spark application sends one archive under a name."""
+    """An archive of equal bytes for every job, since a Spark application sends one under a name."""
     path = out / "data.zip"
     with zipfile.ZipFile(path, "w") as file:
         file.writestr(zipfile.ZipInfo("inner/text.txt"), "from an archive")
