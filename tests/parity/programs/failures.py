@@ -100,7 +100,7 @@ class Attempt(MapFunction):
 
 @program(modes=("STREAMING",), parallelisms=(1,))
 def attempt_numbers(env, out):
-    """Attempt numbers of the last attempt. PyFlink's folder has a row of one that failed, or has not: from run to run."""
+    """Rows of the last attempt. PyFlink's folder has a row of one that failed, or has not: from run to run."""
     texts = failing(env, out, 2).map(Attempt(), Types.STRING())
     written(env, texts.filter(lambda text: text.endswith(" 2")), out)
 
