@@ -32,6 +32,7 @@ HoldfastError
 ├── RestoreError                    a snapshot that does not fit the program
 │   └── PickledStateError           a snapshot that would have to be unpickled, where nobody allowed it
 ├── TransactionError                a sink transaction that is lost or cannot be committed
+│   ├── TransactionRefusedError     the other system refuses what the transaction holds, and would do so again
 │   └── PartialOutputError          output is published in part, and nothing durable holds the rest
 ├── JobLockedError                  another driver owns the job directory
 ├── LeadershipLostError             this driver does not lead its job any more
@@ -219,6 +220,10 @@ class PickledStateError(RestoreError):
 
 class TransactionError(HoldfastError):
     """A sink transaction is lost, or its commit failed."""
+
+
+class TransactionRefusedError(TransactionError):
+    """The other system answers, and refuses the transaction: for its rows, or for a right that is lacking."""
 
 
 class PartialOutputError(TransactionError):

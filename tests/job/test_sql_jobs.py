@@ -138,3 +138,22 @@ def test_a_program_for_pyflinks_sink(in_process: InProcessEngine, database: Sqli
     rows.add_sink(JdbcSink.sink(statement, Types.ROW([Types.LONG(), Types.LONG()]), connection))
     env.execute("pyflink")
     assert database.rows("newest") == [(1, 40), (2, 20)]
+
+
+def test_rows_that_the_database_refuses_end_the_job_until_the_table_is_corrected(
+    in_process: InProcessEngine, tmp_path: Path
+) -> None:
+    """They are in a completed checkpoint: nobody loses them, and no attempt gets rid of them."""
+    database = SqliteFile(tmp_path / "database.sqlite")
+    database.query("CREATE TABLE counted (k BIGINT, n BIGINT CHECK (n < 3))")
+    database.query("CREATE TABLE newest (k BIGINT PRIMARY KEY, n BIGINT)")
+    limit = {"holdfast.restart.same-failures": "3", "holdfast.job-id": "a" * 32}
+    with pytest.raises(JobExecutionError, match="in the same way 3 times") as caught:
+        run(tmp_path, database, EPOCHS, parallelism=2, **limit)
+    assert "CHECK constraint failed" in str(caught.value) and "correct the table" in str(caught.value)
+    assert max(n for _, n in database.rows("counted")) < 3
+
+    database.query("ALTER TABLE counted RENAME TO strict")
+    database.query("CREATE TABLE counted AS SELECT * FROM strict")
+    run(tmp_path, database, EPOCHS, parallelism=2, **limit)
+    check(database, EPOCHS)

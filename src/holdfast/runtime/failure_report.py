@@ -36,13 +36,14 @@ from holdfast.errors import (
     StateTypeError,
     StorageError,
     TransactionError,
+    TransactionRefusedError,
     UnfitExecutorError,
     UnfitFileError,
 )
 
 _HOLDFAST = dirname(errors.__file__) + sep
 _internal_packages: set[ModuleType] = set()
-#: What rows, files, messages and state are checked by. They are as wrong in the next attempt.
+#: What rows, files, messages, state and transactions are checked by. They are as wrong in the next attempt.
 _LASTING = (
     CallTimeoutError,
     ConfigurationError,
@@ -53,6 +54,7 @@ _LASTING = (
     StateAccessError,
     StateDescriptorError,
     StateTypeError,
+    TransactionRefusedError,
     UnfitFileError,
 )
 #: The cluster, a service, the network, a disk or memory: what fails may be back in the next attempt.

@@ -23,7 +23,7 @@ from holdfast.connectors.sql.postgres import PostgresDatabase
 from holdfast.connectors.sql.sqlite import SqliteDatabase
 from holdfast.connectors.sql.targets import Target
 from holdfast.connectors.staging import StagedRows
-from holdfast.errors import HoldfastError, ProgramError, TransactionError
+from holdfast.errors import HoldfastError, ProgramError, TransactionError, TransactionRefusedError
 from holdfast.failpoints import failpoint
 
 logger = logging.getLogger(__name__)
@@ -64,7 +64,7 @@ class Publisher:
             self._lock(session, owner)
 
         advice = f"Its user must be able to read and change the table {self._ledger}."
-        self._retried(wait, "could not look for other drivers", TransactionError, advice)
+        self._retried(wait, "could not look for other drivers", TransactionRefusedError, advice)
 
     def publish(self, owner: tuple[str, str], handles: Sequence[StagedRows]) -> None:
         """Publish those that were not published before, in their order."""
@@ -73,7 +73,7 @@ class Publisher:
             self._retried(
                 partial(self._publish, owner=owner, handles=some),
                 f"could not commit {len(some)} transactions to {self._target}",
-                TransactionError,
+                TransactionRefusedError,
                 "The database has none of their rows, and the checkpoint stays valid: correct the table, and the next "
                 "attempt commits them.",
             )
