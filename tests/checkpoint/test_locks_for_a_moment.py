@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from holdfast.checkpoint import lease
 from holdfast.checkpoint.claim import SnapshotClaim
 from holdfast.checkpoint.completed import CompletedCheckpoint
 from holdfast.checkpoint.driver_record import DriverRecord
@@ -51,6 +52,7 @@ def gone(tmp_path: Path, checkpoint: str, monkeypatch: pytest.MonkeyPatch) -> El
     """It is waited for as long as it takes, which costs no time."""
     driver = Elsewhere(tmp_path)
     monkeypatch.setattr(time, "sleep", driver.waited.append)
+    monkeypatch.setattr(lease, "_now", lambda: sum(driver.waited))
     return driver
 
 
@@ -95,11 +97,9 @@ def test_one_that_lives_is_not(living: Elsewhere, checkpoint: str) -> None:
     assert dead_origin(checkpoint) == []
 
 
-def test_a_job_is_left_to_a_keeper_behind_a_driver_that_is_gone(tmp_path: Path) -> None:
-    Elsewhere(tmp_path)
-    waited: list[float] = []
-    JobDirectory(str(tmp_path), JOB_ID, QUICK).leave_to("ZooKeeper /one", waited.append)
-    assert sum(waited) == pytest.approx(0.3)
+def test_a_job_is_left_to_a_keeper_behind_a_driver_that_is_gone(tmp_path: Path, gone: Elsewhere) -> None:
+    JobDirectory(str(tmp_path), JOB_ID, QUICK).leave_to("ZooKeeper /one", gone.waited.append)
+    assert sum(gone.waited) == pytest.approx(0.3)
     with pytest.raises(JobLockedError, match="is decided in ZooKeeper /one"):
         JobDirectory(str(tmp_path), JOB_ID).lock()
 

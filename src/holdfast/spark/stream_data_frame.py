@@ -18,6 +18,7 @@ from pyspark.sql.types import StructType
 
 from holdfast.errors import ProgramError, UnavailableNameError
 from holdfast.runtime.query import Transformation, View
+from holdfast.spark.internals.jvm import JAVA_FRAME
 
 #: By which columns of the stream are told from those of a table that it is joined with.
 _QUALIFIER = "holdfast_stream"
@@ -78,7 +79,7 @@ _REFUSALS = (
         "map(...), flat_map(...) or process(...) of the stream, or a UDF in select(...)",
     ),
     _Refusal(
-        "_jdf",
+        JAVA_FRAME,
         "is where Spark wants a DataFrame of its own",
         "the stream's DataFrame on the left: data_frame.join(broadcast(table), ...)",
     ),

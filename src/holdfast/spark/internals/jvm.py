@@ -13,6 +13,9 @@ from holdfast.runtime.failure_report import count_as_internal
 
 count_as_internal(py4j)
 
+#: What Spark asks a DataFrame of its own for, which one that is not Spark's cannot have.
+JAVA_FRAME = "_jdf"
+
 #: Errors of a call into the JVM. One that is gone cannot be reached any more, and holds nothing.
 JVM_ERRORS = (Py4JError, OSError)
 
