@@ -57,7 +57,8 @@ def main(arguments: list[str] | None = None) -> int:
 
 def soak(directory: Path, seconds: float, kill_every: float, seed: int) -> tuple[list[Sample], list[str]]:
     """What was sampled until the job came to its end, and what is wrong with its results."""
-    rows = max(1, int(seconds * job.RATE) // job.SPAN) * job.SPAN
+    # Whole spans for each of the two halves.
+    rows = max(1, int(seconds * job.RATE) // (2 * job.SPAN)) * 2 * job.SPAN
     began = time.time()
     given = [str(directory), str(rows), str(began), json.dumps({"spark.local.dir": str(directory / "tmp")})]
     folders = {name: directory / name for name in ("checkpoints", "local", "tmp", "out")}

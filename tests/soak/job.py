@@ -63,9 +63,16 @@ class PacedNumbers(Source):
         return PacedReader(self._numbers.create_reader(context), max(self._began, time.time() - 1), per_second)
 
 
-class ByNumber(TimestampAssigner):
+class ByPlaceInHalf(TimestampAssigner):
+    """The two subtasks of the source read half of the numbers each. Were event time the number itself, the second one's
+    would wait in the state for all of the first one's, and state would grow until then.
+    """
+
+    def __init__(self, half: int) -> None:
+        self._half = half
+
     def extract_timestamp(self, value: int, record_timestamp: int) -> int:
-        return value
+        return value % self._half
 
 
 def key_of(number: int) -> int:
@@ -85,7 +92,8 @@ class CountSpans(KeyedProcessFunction):
     def process_element(self, value: int, ctx: KeyedProcessFunction.Context) -> None:
         count = self.count.value()
         if count is None:
-            ctx.timer_service().register_event_time_timer(value - value % SPAN + SPAN)
+            time = ctx.timestamp() or 0
+            ctx.timer_service().register_event_time_timer(time - time % SPAN + SPAN)
         self.count.update((count or 0) + 1)
         self.lately.update(value)
 
@@ -95,9 +103,9 @@ class CountSpans(KeyedProcessFunction):
 
 
 def expected(rows: int) -> list[tuple[int, int, int]]:
-    """For whole spans."""
+    """What comes of two halves of whole spans."""
     of_a_key = SPAN // KEYS
-    return [(key, key // KEYS * SPAN + SPAN, of_a_key) for key in range(rows // SPAN * KEYS)]
+    return [(key, key // KEYS * SPAN % (rows // 2) + SPAN, of_a_key) for key in range(rows // SPAN * KEYS)]
 
 
 def run(directory: Path, rows: int, began: float, settings: dict[str, str]) -> None:
@@ -118,7 +126,7 @@ def run(directory: Path, rows: int, began: float, settings: dict[str, str]) -> N
         }
     )
     env = StreamExecutionEnvironment.get_execution_environment(configuration)
-    times = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(ByNumber())
+    times = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(ByPlaceInHalf(rows // 2))
     numbers = env.from_source(PacedNumbers(rows, began, RATE), times, "numbers").uid("numbers")
     counted = numbers.key_by(key_of, Types.LONG()).process(CountSpans(), TRIPLE).uid("spans")
     counted.sink_to(FileSink.json(str(directory / "out"))).uid("out")
